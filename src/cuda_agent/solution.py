@@ -1,0 +1,115 @@
+"""A candidate answer to a task: a few text files.
+
+Three formats are told apart by what the files hold: `native` (`model_new.py` beside `kernels/`, loaded through
+`cuda_agent.runtime`), `kernelbench` (one Python file with `ModelNew`) and `cuda-agent` (the released CUDA-Agent work
+directory with its `binding.cpp`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from cuda_agent.errors import SolutionError
+from cuda_agent.sources import content_id, local_imports, read_text
+
+Format = Literal["native", "kernelbench", "cuda-agent"]
+
+ENTRY = "model_new.py"
+SOURCE_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".c", ".cu", ".cuh", ".h", ".hpp", ".inc", ".json")
+_IGNORED_FOLDERS = {"__pycache__", ".git", "build", "cuda_agent"}
+MAX_FILES = 200
+
+
+@dataclass(frozen=True)
+class Solution:
+    """`files` maps a path relative to the solution's folder to its text; `model_new.py` defines `ModelNew`."""
+
+    files: Mapping[str, str]
+    name: str = field(default="solution", compare=False)
+
+    def __post_init__(self) -> None:
+        if ENTRY not in self.files:
+            raise SolutionError(f"a solution needs a {ENTRY} that defines ModelNew; it has {sorted(self.files)}")
+        for path in self.files:
+            if Path(path).is_absolute() or ".." in Path(path).parts:
+                raise SolutionError(f"{path!r} leaves the solution's folder")
+        object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
+
+    @cached_property
+    def id(self) -> str:
+        """12 hex digits that name the content; comments and layout of Python files do not count."""
+        return content_id(self.files)
+
+    @property
+    def format(self) -> Format:
+        if "binding.cpp" in self.files or "binding_registry.h" in self.files:
+            return "cuda-agent"
+        return "native" if any(path.startswith("kernels/") for path in self.files) else "kernelbench"
+
+    @property
+    def kernels(self) -> list[str]:
+        """The kernel sources that the judge builds beforehand: `kernels/*.{cpp,cc,cxx,cu}`, sorted."""
+        return sorted(p for p in self.files if p.startswith("kernels/") and p.endswith((".cpp", ".cc", ".cxx", ".cu")))
+
+    @classmethod
+    def from_source(cls, source: str, kernels: Mapping[str, str] | None = None, name: str = "solution") -> Solution:
+        """A solution from the text of `model_new.py` and, by file name, of the files under `kernels/`."""
+        return cls({ENTRY: source, **{f"kernels/{k}": text for k, text in (kernels or {}).items()}}, name)
+
+    @classmethod
+    def from_path(cls, path: str | Path) -> Solution:
+        """A solution from a file (KernelBench format) or a folder. Raises SolutionError."""
+        path = Path(path)
+        try:
+            if path.is_dir():
+                return cls(_read_folder(path), path.name)
+            source = read_text(path)
+            return cls({ENTRY: source, **local_imports(path, source)}, path.stem)
+        except FileNotFoundError:
+            raise SolutionError(f"no such solution: {path}") from None
+        except (OSError, ValueError) as error:
+            raise SolutionError(f"the solution {path} cannot be read: {error}") from None
+
+    def write(self, folder: Path) -> None:
+        """Writes the files below `folder`, which is made when it is missing."""
+        for name, text in self.files.items():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+
+    def syntax_error(self) -> str | None:
+        """The first syntax error of a Python file as `file:line:column: message`, or None."""
+        for name, text in self.files.items():
+            if name.endswith(".py"):
+                try:
+                    ast.parse(text)
+                except SyntaxError as error:
+                    return f"{name}:{error.lineno}:{error.offset}: {error.msg}"
+                except ValueError as error:
+                    return f"{name}: {error}"
+        return None
+
+
+def _read_folder(folder: Path) -> dict[str, str]:
+    if not (folder / ENTRY).is_file():
+        raise ValueError(f"it has no {ENTRY}")
+    files: dict[str, str] = {}
+    for file in sorted(folder.rglob("*")):
+        relative = file.relative_to(folder)
+        if _IGNORED_FOLDERS & set(relative.parts) or file.suffix not in SOURCE_SUFFIXES or not file.is_file():
+            continue
+        if len(relative.parts) > 1 and relative.parts[0] not in ("kernels", "utils") and file.suffix == ".json":
+            continue
+        files[relative.as_posix()] = read_text(file)
+        if len(files) > MAX_FILES:
+            raise ValueError(f"it has more than {MAX_FILES} source files; is this a solution's folder?")
+    # model.py is the task's; results lie beside the best solution in a run's folder
+    for name in ("model.py", "verdict.json"):
+        files.pop(name, None)
+    return files

@@ -1,0 +1,77 @@
+"""What tasks and solutions share: reading text files, local imports, and a hash that ignores layout and comments."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+MAX_FILE_BYTES = 4 << 20
+
+
+def read_text(path: Path) -> str:
+    """The UTF-8 text of `path`. Raises OSError, or ValueError if it is no text or larger than 4 MiB."""
+    data = path.read_bytes()
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError(f"{path} has {len(data)} bytes, more than the {MAX_FILE_BYTES} that a source file may have")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: {error}") from None
+
+
+def normalised(source: str) -> str:
+    """Python source without comments, docstrings and layout; the text itself where it does not parse."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return source
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body
+            if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+                if isinstance(body[0].value.value, str):
+                    node.body = body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def local_imports(path: Path, source: str) -> dict[str, str]:
+    """The Python files beside `path` that it imports, directly or through one another: {relative path: text}."""
+    folder = path.parent
+    found: dict[str, str] = {}
+    waiting = [source]
+    while waiting:
+        try:
+            tree = ast.parse(waiting.pop())
+        except (SyntaxError, ValueError):
+            continue
+        for name in _imported_modules(tree):
+            relative = Path(*name.split("."))
+            for candidate in (relative.with_suffix(".py"), relative / "__init__.py"):
+                file = folder / candidate
+                if file.is_file() and str(candidate) not in found and file != path:
+                    found[str(candidate)] = read_text(file)
+                    waiting.append(found[str(candidate)])
+    return found
+
+
+def _imported_modules(tree: ast.AST) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if base:
+                names.append(base)
+            names += [f"{base}.{alias.name}" if base else alias.name for alias in node.names]
+    # "a.b.c" may be a package a/ with a/b.py: every prefix is looked at
+    return [".".join(parts[:n]) for name in names for parts in [name.split(".")] for n in range(1, len(parts) + 1)]
+
+
+def content_id(files: Mapping[str, str]) -> str:
+    """12 hex digits of the SHA-256 over the normalised files, independent of their order."""
+    rows = sorted((name, normalised(text) if name.endswith(".py") else text) for name, text in files.items())
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:12]
