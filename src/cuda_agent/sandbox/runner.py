@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
+
+from cuda_agent.sandbox.jail import UNPRIVILEGED_ID, Limits
 
 MAX_OUTPUT_BYTES = 1 << 20
 
@@ -71,3 +76,78 @@ def run_plain(
 
 def _text(data: bytes) -> str:
     return data[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+
+
+WORKSPACE = "/workspace"
+BARE_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
+_PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent.parent)
+_LAUNCH = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from cuda_agent.sandbox.launch import main; main(sys.argv[1:])"
+)
+
+
+@dataclass(frozen=True)
+class SandboxedRunner:
+    """A `Runner` inside namespaces: no network, a bare environment, a read-only system, only `cwd` (there `/workspace`)
+    writable, nothing left running. With `require` it refuses to run where the kernel denies namespaces; else it runs
+    with the guards that are left."""
+
+    limits: Limits = Limits()
+    require: bool = False
+    readable: tuple[str, ...] = ()
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        timeout_s: float,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> Finished:
+        host = str(cwd.resolve())
+        config = {
+            "writable": {host: WORKSPACE},
+            "readable": self.readable,
+            "placed": {},
+            "limits": asdict(self.limits),
+            "require": self.require,
+            "cwd": WORKSPACE,
+            "host_cwd": host,
+            "env": {**BARE_ENVIRONMENT, "PATH": _path_inside(), **(env or {})},
+        }
+        inside = [argument.replace(host, WORKSPACE) for argument in argv]
+        command = [sys.executable, "-I", "-S", "-c", _LAUNCH, _PACKAGE_ROOT, json.dumps(config), *inside]
+        with _owned_by_sandbox(cwd):
+            done = run_plain(command, cwd=Path("/"), timeout_s=timeout_s, stdin=stdin)
+        return replace(done, returncode=_signal_code(done.returncode))
+
+
+def _path_inside() -> str:
+    """The bare PATH and, first, where this Python lies."""
+    return f"{Path(sys.executable).parent}:{BARE_ENVIRONMENT['PATH']}"
+
+
+def _signal_code(code: int) -> int:
+    return 128 - code if 128 < code < 128 + 65 else code
+
+
+@contextlib.contextmanager
+def _owned_by_sandbox(folder: Path) -> Iterator[None]:
+    """As root: `folder` belongs to the sandbox's user while it runs there, since that one is not root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    give_to(folder, UNPRIVILEGED_ID)
+    try:
+        yield
+    finally:
+        give_to(folder, 0)
+
+
+def give_to(folder: Path, owner: int) -> None:
+    """Changes the owner of `folder` and all below it, following no links."""
+    for parent, folders, files in os.walk(folder):
+        for name in (".", *folders, *files):
+            with contextlib.suppress(OSError):
+                os.chown(os.path.join(parent, name), owner, owner, follow_symlinks=False)
