@@ -44,7 +44,7 @@ class Limits:
 @dataclass(frozen=True)
 class Jail:
     """What is visible inside. `writable` maps a host folder to the path it has inside; `readable` lists host paths that
-    keep their own path, `placed` host paths that get another one."""
+    keep their own path (`system_paths()` at least, taken where the virtual environment is active), `placed` host paths that get another one."""
 
     writable: Mapping[str, str] = field(default_factory=dict)
     readable: Sequence[str] = ()
@@ -143,7 +143,7 @@ def _visible(jail: Jail) -> list[tuple[str, str, bool]]:
     rows += [(p, p, True) for p in _SYSTEM if os.path.isdir(p) and not os.path.islink(p)]
     rows += [(f"/etc/{n}", f"/etc/{n}", True) for n in _ETC if os.path.exists(f"/etc/{n}")]
     rows += [(f"/dev/{n}", f"/dev/{n}", False) for n in _DEVICES]
-    rows += [(p, p, True) for p in (*system_paths(), *jail.readable) if os.path.exists(p)]
+    rows += [(p, p, True) for p in jail.readable if os.path.exists(p)]
     rows += [(host, inside, True) for host, inside in jail.placed.items()]
     rows += [(host, inside, False) for host, inside in jail.writable.items()]
     return rows

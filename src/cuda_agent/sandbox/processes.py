@@ -12,8 +12,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Crowd:
-    """All processes of a sandbox but the caller. In a PID namespace of its own (`isolated`) that is everybody; elsewhere
-    the caller's descendants, which are kept findable by making the caller their subreaper."""
+    """All processes of a sandbox but the caller. In a PID namespace of its own (`isolated`) that is everybody;
+    elsewhere the caller's descendants, which are kept findable by making the caller their subreaper."""
 
     isolated: bool
 

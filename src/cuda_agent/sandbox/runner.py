@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from cuda_agent.sandbox.jail import UNPRIVILEGED_ID, Limits
+from cuda_agent.sandbox.jail import UNPRIVILEGED_ID, Limits, system_paths
 
 MAX_OUTPUT_BYTES = 1 << 20
 
@@ -79,6 +79,7 @@ def _text(data: bytes) -> str:
 
 
 WORKSPACE = "/workspace"
+DEFAULT_LIMITS = Limits()
 BARE_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
 _PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent.parent)
 _LAUNCH = (
@@ -92,7 +93,7 @@ class SandboxedRunner:
     writable, nothing left running. With `require` it refuses to run where the kernel denies namespaces; else it runs
     with the guards that are left."""
 
-    limits: Limits = Limits()
+    limits: Limits = DEFAULT_LIMITS
     require: bool = False
     readable: tuple[str, ...] = ()
 
@@ -108,7 +109,7 @@ class SandboxedRunner:
         host = str(cwd.resolve())
         config = {
             "writable": {host: WORKSPACE},
-            "readable": self.readable,
+            "readable": [*system_paths(), *self.readable],
             "placed": {},
             "limits": asdict(self.limits),
             "require": self.require,
