@@ -1,0 +1,1 @@
+"""Alembic's folder: how the schema came to be, one revision a file."""
