@@ -6,10 +6,12 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine
 
 from cuda_agent.errors import MachineError, UsageError
 from cuda_agent.store import Store, default_path
@@ -54,8 +56,16 @@ def test_a_server_that_does_not_answer_is_one_line_without_the_password(tmp_path
     assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
 
 
+@contextmanager
+def _connect(store: Store) -> Iterator[Connection]:
+    engine = create_engine(store.url)
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
 def test_a_newer_schema_is_refused(store: Store, url: str) -> None:
-    with create_engine(store.url).begin() as connection:
+    with _connect(store) as connection, connection.begin():
         connection.exec_driver_sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     with pytest.raises(UsageError, match=r"schema 9999.*newer.*Upgrade"):
         Store(url)
@@ -67,7 +77,7 @@ def test_the_revisions_give_the_tables_of_the_code(store: Store) -> None:
     from alembic.script import ScriptDirectory
 
     assert ScriptDirectory.from_config(alembic_config()).get_current_head() == REVISION
-    with create_engine(store.url).connect() as connection:
+    with _connect(store) as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, Base.metadata) == []
 
@@ -110,11 +120,11 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 
 def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "other.db"
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE songs (name)")
     with pytest.raises(UsageError, match=r"another program.*songs"):
         Store(file)
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
 
 

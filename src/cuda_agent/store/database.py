@@ -54,14 +54,22 @@ def open_engine(url: URL) -> Engine:
     """An engine whose database has the current schema. Raises UsageError or MachineError."""
     with clear_errors(url):
         engine = _sqlite(url) if url.drivername == "sqlite" else _postgresql(url)
-        with engine.begin() as connection:
-            current = is_up_to_date(connection)
-        if not current:
-            with engine.execution_options(write=True).begin() as connection:
-                if engine.dialect.name == "postgresql":
-                    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7022602)")
-                bring_up_to_date(connection)
+        try:
+            _update_schema(engine)
+        except BaseException:
+            engine.dispose()
+            raise
     return engine
+
+
+def _update_schema(engine: Engine) -> None:
+    with engine.begin() as connection:
+        if is_up_to_date(connection):
+            return
+    with engine.execution_options(write=True).begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7022602)")
+        bring_up_to_date(connection)
 
 
 def _sqlite(url: URL) -> Engine:
