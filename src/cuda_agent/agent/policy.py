@@ -6,8 +6,8 @@ messages from the store and simply calls `act` again. A policy written as a scri
 `ReplayedPolicy`, which runs the script from its start over the recorded results.
 
 What a policy sees: `messages[0]` (system: the rules of the work), `messages[1]` (user: the task; its last line is
-`TASK {json}`), then its own messages and, for each tool call, one `tool` message. What `compile`, `verify` and `profile`
-answer ends in a line `VERDICT {json}`.
+`TASK {json}`), then its own messages and, for each tool call, one `tool` message. What `compile`, `verify` and
+`profile` answer ends in a line `VERDICT {json}`.
 
 How a policy ends the episode: a message without tool calls whose last line is `DONE`. Any other message without tool
 calls is answered with a hint, and ends the episode when it goes on.
@@ -48,9 +48,9 @@ Script = Generator[Message, list[str], None]
 class ReplayedPolicy:
     """A policy from a script: `script(messages)` gets the opening messages (system, user) and is a generator.
 
-    The script must be deterministic given what it is sent: no clock, no random numbers without a seed. When the messages
-    are not the continuation of what this instance has seen (a resumed run), the script starts again and is fed the
-    recorded results."""
+    The script must be deterministic given what it is sent: no clock, no random numbers without a seed. When the
+    messages are not the continuation of what this instance has seen (a resumed run), the script starts again and is fed
+    the recorded results."""
 
     def __init__(self, script: Callable[[list[Message]], Script]) -> None:
         self._make = script
