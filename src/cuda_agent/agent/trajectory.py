@@ -78,6 +78,10 @@ class Turn:
         return self.calls[len(self.observations) :]
 
     @property
+    def done(self) -> bool:
+        return not self.fault and is_done(self.message)
+
+    @property
     def idle(self) -> bool:
         """Nothing in it could be carried out."""
         return bool(self.fault) or not self.calls or not any(o["ok"] for o in self.observations)
@@ -151,17 +155,16 @@ class Trajectory:
     @property
     def finished(self) -> bool:
         """The policy has said that it is done."""
-        return bool(self.messages) and self.messages[-1]["role"] == "assistant" and is_done(self.messages[-1])
+        return bool(self.turns) and self.messages[-1] is self.turns[-1].message and self.turns[-1].done
 
     @property
     def strikes(self) -> int:
         """How many of the last turns led nowhere, one after the other."""
         count = 0
-        for turn, before in zip(reversed(self.turns), [*reversed(self.turns[:-1]), None], strict=True):
-            if turn.idle or (before is not None and turn.repeats(before)):
-                count += 1
-            else:
+        for at in range(len(self.turns) - 1, -1, -1):
+            if not self.turns[at].idle and (at == 0 or not self.turns[at].repeats(self.turns[at - 1])):
                 break
+            count += 1
         return count
 
     def recorded(self, call: str) -> Verdict | None:

@@ -22,6 +22,8 @@ MAX_READ_BYTES = 4 << 20
 MAX_WRITE_BYTES = 1 << 20
 SKILL = "SKILL.md"
 OUTPUTS = ".outputs"
+INSIDE = "/workspace/"
+"""What a sandboxed command sees the workspace as."""
 _SOLUTION_FOLDERS = ("kernels", "utils")
 _SOLUTION_FILES = {ENTRY, "binding.cpp", "binding_registry.h"}
 
@@ -40,10 +42,12 @@ class Workspace:
 
     def path(self, given: str) -> Path:
         """The absolute path that `given` leads to. Raises UsageError if that is outside the workspace."""
-        if not given or "\0" in given:
-            raise UsageError(f"{given!r} is no path; give one relative to the workspace, such as kernels/fused.cpp")
+        if not given or "\0" in given or len(given) > 1000 or any(len(part) > 100 for part in given.split("/")):
+            raise UsageError(
+                f"{given[:100]!r} is no path; give one relative to the workspace, such as kernels/fused.cpp"
+            )
         try:
-            resolved = (self.folder / given).resolve()
+            resolved = (self.folder / given.removeprefix(INSIDE)).resolve()
         except (OSError, RuntimeError) as error:
             raise UsageError(f"{given!r} cannot be resolved: {error}") from None
         if not resolved.is_relative_to(self.folder):

@@ -27,13 +27,15 @@ def compile_(arguments: Nothing, context: Context) -> Observation:
 
 
 def verify(arguments: Nothing, context: Context) -> Observation:
-    settings = replace(context.settings, measure=False)
-    return _ask("verify", context, lambda solution: context.judge.evaluate(context.task, solution, settings))
+    return _ask("verify", context, lambda solution: _evaluate(context, solution, measure=False))
 
 
 def profile(arguments: Nothing, context: Context) -> Observation:
-    settings = replace(context.settings, measure=True)
-    return _ask("profile", context, lambda solution: context.judge.evaluate(context.task, solution, settings))
+    return _ask("profile", context, lambda solution: _evaluate(context, solution, measure=True))
+
+
+def _evaluate(context: Context, solution: Solution, measure: bool) -> Verdict:
+    return context.judge.evaluate(context.task, solution, replace(context.settings, measure=measure))
 
 
 def _ask(verb: str, context: Context, question: Callable[[Solution], Verdict]) -> Observation:

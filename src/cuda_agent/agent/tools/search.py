@@ -72,7 +72,7 @@ def _matching(pattern: str, context: Context) -> list[str]:
     """Names of files that match; hidden ones only where the pattern names them."""
     pattern = pattern.removeprefix("./")
     alternatives: set[str] = {pattern, pattern.replace("**/", "")}
-    names = [context.workspace.name(path) for path in context.workspace.walk()]
+    names = sorted(context.workspace.name(path) for path in context.workspace.walk())
     seen = [name for name in names if any(fnmatch.fnmatchcase(name, p) for p in alternatives)]
     return [name for name in seen if pattern.startswith(".") or not any(part[0] == "." for part in name.split("/"))]
 
