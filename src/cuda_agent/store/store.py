@@ -122,6 +122,10 @@ class Store:
         with self._session() as session:
             return [Verdict.from_json(record) for record in session.scalars(query)]
 
+    def count_verdicts(self) -> int:
+        with self._session() as session:
+            return session.scalar(select(func.count()).select_from(VerdictRow)) or 0
+
     # Baselines: what the judge measured once and may use again
 
     def baseline(self, key: str) -> dict[str, Any] | None:

@@ -1,0 +1,118 @@
+"""What all commands share: where text goes, how a failure ends the process, Ctrl-C.
+
+Results go to stdout, everything else to stderr. Exit codes: 0 done (and, for `evaluate`, correct), 1 not correct,
+2 unusable input, 3 the machine or this program failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
+
+from cuda_agent.errors import CudaAgentError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OK, NOT_CORRECT, UNUSABLE, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+
+P = ParamSpec("P")
+
+
+class State:
+    """`command` is set when the options were understood and a command began."""
+
+    command: str | None = None
+
+
+@functools.cache
+def stdout() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, markup=False)
+
+
+@functools.cache
+def stderr() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+
+
+def say(text: str = "", style: str | None = None) -> None:
+    """One result line (or more) on stdout; plain when that is no terminal."""
+    stdout().print(text, style=style)
+
+
+def note(text: str, style: str | None = None) -> None:
+    """What is no result: progress, hints, warnings."""
+    stderr().print(text, style=style)
+
+
+def exit_code(error: BaseException) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    return UNUSABLE if isinstance(error, UsageError) else FAILED
+
+
+def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
+    """A command that returns its exit code; errors on purpose and Ctrl-C become one line and a code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        import typer
+
+        State.command = command.__name__
+        try:
+            code = command(*args, **kwargs) or OK
+        except CudaAgentError as error:
+            note(f"error: {error}", style="red")
+            code = exit_code(error)
+        except KeyboardInterrupt as error:
+            note(f"interrupted{': ' + str(error) if str(error) else ''}")
+            code = INTERRUPTED
+        raise typer.Exit(code)
+
+    return run
+
+
+def catch_signals() -> None:
+    """The first Ctrl-C unwinds, so that everything that was started is stopped; more of them do not get in the way."""
+
+    def interrupt(number: int, frame: Any) -> NoReturn:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    def terminate(number: int, frame: Any) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, terminate)
+
+
+@contextmanager
+def only_json() -> Iterator[Callable[[str], None]]:
+    """Gives a function that writes to stdout; whatever else is printed meanwhile, by any process, goes to stderr."""
+    sys.stdout.flush()
+    real = os.dup(1)
+    os.dup2(2, 1)
+
+    def write(text: str) -> None:
+        with os.fdopen(os.dup(real), "w", encoding="utf-8") as stream:
+            stream.write(text + "\n")
+
+    try:
+        yield write
+    finally:
+        sys.stdout.flush()
+        os.dup2(real, 1)
+        os.close(real)
