@@ -44,7 +44,7 @@ def test_importing_the_commands_or_the_package_loads_nothing_heavy() -> None:
 def test_every_public_name_is_there() -> None:
     assert sorted(cuda_agent.__all__) == sorted(cuda_agent._HOMES)
     assert all(getattr(cuda_agent, name) is not None for name in cuda_agent.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'optimise'.*optimize"):
+    with pytest.raises(AttributeError, match=r"no attribute 'optimise'.*optimize"):
         cuda_agent.optimise  # noqa: B018
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import cuda_agent
-from cuda_agent.cli import cache, console, doctor, evaluate, show
+from cuda_agent.cli import build, cache, console, doctor, evaluate, show
 
 app = typer.Typer(
     name="cuda-agent",
@@ -22,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("evaluate")(evaluate.evaluate)
+app.command("build")(build.build)
 app.command("show")(show.show)
 app.command("doctor")(doctor.doctor)
 app.add_typer(cache.app, name="cache")

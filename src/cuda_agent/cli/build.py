@@ -1,0 +1,52 @@
+"""`cuda-agent build FOLDER`: compiles the kernels of a solution and stores their signatures beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cuda_agent.cli.console import NOT_CORRECT, OK, guarded, note, say
+from cuda_agent.errors import BuildError, SolutionError
+
+
+@guarded
+def build(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with kernels/*.cpp.")],
+) -> int:
+    """Compile the kernels below FOLDER and write each one's signatures beside it, where the runtime reads them.
+
+    Exit code: 0 all build, 1 one does not, 2 there are none, 3 no compiler.
+    """
+    from cuda_agent.backends import BuildCache, backend_for
+    from cuda_agent.sandbox import SandboxedRunner
+
+    cache, failed = BuildCache.from_environment(), False
+    for kernel in _kernels(folder):
+        try:
+            built = backend_for(kernel).build(folder, kernel, cache=cache, runner=SandboxedRunner())
+        except BuildError as error:
+            note(str(error), style="red")
+            failed = True
+            continue
+        how = "unchanged" if built.cached else f"built in {built.seconds:.1f} s"
+        say(f"{kernel}: {how}; {', '.join(map(_signature, built.signatures['functions']))}")
+    return NOT_CORRECT if failed else OK
+
+
+def _kernels(folder: Path) -> list[str]:
+    """The kernels as paths relative to `folder`, sorted. Raises SolutionError if there are none."""
+    from cuda_agent.backends import backend_names, get_backend
+
+    suffixes = {suffix for name in backend_names() for suffix in get_backend(name).suffixes}
+    found = [f"kernels/{file.name}" for file in (folder / "kernels").glob("*") if file.suffix in suffixes]
+    if not found:
+        raise SolutionError(f"{folder / 'kernels'} has no source that ends in {', '.join(sorted(suffixes))}")
+    return sorted(found)
+
+
+def _signature(function: dict[str, object]) -> str:
+    parameters = function["parameters"]
+    assert isinstance(parameters, list)
+    return f"{function['name']}({', '.join(parameter['name'] for parameter in parameters)})"
