@@ -79,6 +79,7 @@ def make_model(
     module: TaskModule, seed: int, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
 ) -> nn.Module:
     """A new model, made on the CPU from `seed` (on the meta device for "meta"), then moved. Raises TaskError."""
+    _seed(seed)
     args, kwargs = init_arguments(module)
     place = "meta" if torch.device(device).type == "meta" else "cpu"
     _seed(seed)

@@ -1,0 +1,170 @@
+"""New contents for inputs and parameters: blends for timed calls, one-ulp moves, probes, jitter; from secret seeds.
+
+Nothing here may change what is legal for a task: integers and booleans keep their values, positive parameters stay
+positive, and probes count only where the reference still gives finite, varying outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cuda_agent.judge import native
+from cuda_agent.judge.values import Bytes, Spec, Value
+
+Generator = np.random.Generator
+
+_INTEGER = {2: np.int16, 4: np.int32, 8: np.int64}
+_MANTISSA = {"float32": 23, "float64": 52, "float16": 10, "bfloat16": 7}
+
+
+def blended(a: Value, b: Value, seed: int, out: Sequence[Bytes] | None = None) -> Value:
+    """Inputs made of runs of elements of `a` and of `b`; integer tensors are one of the two, whole."""
+    data: list[Bytes] = []
+    for i, (spec, x, y) in enumerate(zip(a.specs, a.data, b.data, strict=True)):
+        key = (seed * 1000003 + i * 7919 + 1) % (1 << 63)
+        target = np.empty_like(x) if out is None else out[i]
+        if spec.floating and spec.numel > 32:
+            native.blend(target, x, y, spec.itemsize, key)
+        else:
+            target[:] = x if (key >> 7) & 1 else y
+        data.append(target)
+    # numbers among the inputs are the first one's: they are constants of the task in practice
+    return a.replaced(data)
+
+
+def moved_by_ulp(value: Value, generator: Generator) -> Value:
+    """Each finite, non-zero floating element moved by -1, 0 or +1 unit in its last place."""
+    return value.replaced([_moved(s, d, generator) for s, d in zip(value.specs, value.data, strict=True)])
+
+
+def _moved(spec: Spec, data: Bytes, generator: Generator) -> Bytes:
+    if not spec.floating or not spec.numel:
+        return data
+    size = spec.itemsize // (2 if spec.dtype.startswith("complex") else 1)
+    bits = data.view(_INTEGER[size]).copy()
+    dtype = {8: "float64", 4: "float32"}.get(size, spec.dtype)
+    mantissa = _MANTISSA[dtype]
+    exponent = (bits >> mantissa) & ((1 << (8 * size - 1 - mantissa)) - 1)
+    full = (1 << (8 * size - 1 - mantissa)) - 1
+    step = generator.integers(-1, 2, bits.shape, dtype=np.int8)
+    step[(exponent == 0) | (exponent >= full - 1)] = 0
+    return (bits + step).astype(bits.dtype).view(np.uint8)
+
+
+def mapped(value: Value, function: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Value:
+    """`function` applied to the elements of every real floating tensor."""
+    data = []
+    for spec, raw in zip(value.specs, value.data, strict=True):
+        if spec.dtype in _MANTISSA and spec.numel:
+            with np.errstate(over="ignore", invalid="ignore"):
+                raw = from_float(spec, function(to_float(spec, raw)))
+        data.append(raw)
+    return value.replaced(data)
+
+
+def to_float(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
+    """The elements in memory order (gaps included), as float32, or float64 for a float64 tensor."""
+    if spec.dtype == "bfloat16":
+        return (data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    if spec.dtype == "float16":
+        return data.view(np.float16).astype(np.float32)
+    return data.view(np.float32 if spec.dtype == "float32" else np.float64)
+
+
+def from_float(spec: Spec, elements: npt.NDArray[Any]) -> Bytes:
+    """The inverse of `to_float`, rounded to the tensor's dtype."""
+    if spec.dtype == "bfloat16":
+        bits = np.ascontiguousarray(elements, np.float32).view(np.uint32)
+        rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        rounded[np.isnan(elements)] = 0x7FC0
+        return rounded.astype(np.uint16).view(np.uint8)
+    kind = {"float16": np.float16, "float32": np.float32}.get(spec.dtype, np.float64)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(elements.astype(kind)).view(np.uint8)
+
+
+def _repeated(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.resize(x[: max(1, min(7, x.size))], x.shape)
+
+
+PROBES: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
+    "negated": lambda x: -x,
+    "shifted": lambda x: x + x.dtype.type(1.5),
+    "scaled by 100": lambda x: x * x.dtype.type(100),
+    "zero": np.zeros_like,
+    "repeated": _repeated,
+}
+
+
+def swapped(value: Value, generator: Generator) -> Value:
+    """A few pairs of elements of each floating tensor exchanged: sums, norms and most fingerprints stay the same."""
+    data = []
+    for spec, raw in zip(value.specs, value.data, strict=True):
+        if spec.floating and spec.numel > 1:
+            elements = raw.view(f"V{spec.itemsize}").copy()
+            pairs = max(1, min(4096, elements.size // 64))
+            chosen = generator.choice(elements.size, 2 * pairs, replace=False) if elements.size < 1 << 16 else None
+            if chosen is None:
+                chosen = np.unique(generator.integers(0, elements.size, 2 * pairs))
+                chosen = generator.permutation(chosen[: len(chosen) // 2 * 2])
+            left, right = chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]
+            elements[left], elements[right] = elements[right], elements[left].copy()
+            raw = elements.view(np.uint8)
+        data.append(raw)
+    return value.replaced(data)
+
+
+def jittered_state(state: Value, rows: Sequence[dict[str, Any]], generator: Generator) -> Value:
+    """New parameters and normalisation statistics; other buffers (masks, tables) keep their values."""
+    data = []
+    for spec, raw, row in zip(state.specs, state.data, rows, strict=True):
+        if row["tied"] is not None or not _may_change(spec, row):
+            data.append(raw)
+            continue
+        data.append(from_float(spec, _jittered(to_float(spec, raw), row["name"], generator)))
+    return retied(state, rows, data)
+
+
+def single_elements(state: Value, rows: Sequence[dict[str, Any]], generator: Generator) -> Value:
+    """The state with one to three elements of each parameter changed: fingerprints of it do not notice."""
+    data = []
+    for spec, raw, row in zip(state.specs, state.data, rows, strict=True):
+        if row["tied"] is None and _may_change(spec, row):
+            elements = to_float(spec, raw).copy()
+            chosen = generator.integers(0, elements.size, min(3, elements.size))
+            step = 2.0 * np.abs(elements).max() + 0.5
+            elements[chosen] = np.abs(elements[chosen]) + step if elements.min() >= 0 else elements[chosen] - step
+            raw = from_float(spec, elements)
+        data.append(raw)
+    return retied(state, rows, data)
+
+
+def retied(state: Value, rows: Sequence[dict[str, Any]], data: list[Bytes]) -> Value:
+    """Tensors with two names get the same content under both."""
+    place = {row["name"]: i for i, row in enumerate(rows)}
+    for i, row in enumerate(rows):
+        if row["tied"] is not None:
+            data[i] = data[place[row["tied"]]]
+    return state.replaced(data)
+
+
+def _may_change(spec: Spec, row: dict[str, Any]) -> bool:
+    statistics = row["name"].rpartition(".")[2] in ("running_mean", "running_var")
+    return spec.dtype in _MANTISSA and spec.numel > 0 and (row["parameter"] or statistics)
+
+
+def _jittered(x: npt.NDArray[Any], name: str, generator: Generator) -> npt.NDArray[Any]:
+    """Moved by about a third of its own spread; constants (ones, zeros) get a spread of their own."""
+    finite = x[np.isfinite(x)]
+    spread = float(finite.std()) if finite.size else 0.0
+    level = float(np.abs(finite).mean()) if finite.size else 0.0
+    noise = generator.standard_normal(x.shape).astype(x.dtype)
+    if name.rpartition(".")[2] == "running_var" or (finite.size and finite.min() > 0):
+        return x * np.exp(np.asarray(0.3, x.dtype) * noise)
+    if spread < 1e-3 * (level + 1e-6) or spread == 0.0:
+        return x + np.asarray(0.3 * max(level, 0.5), x.dtype) * noise
+    return x + np.asarray(spread / 3, x.dtype) * noise

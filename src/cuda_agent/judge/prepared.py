@@ -1,0 +1,422 @@
+"""What the judge knows of a task before it sees a candidate: secret inputs and parameters, right answers, doubts.
+
+`prepare` runs the task in a reference worker and refuses what no solution can be judged on: references that are random,
+constant, or depend on none of their inputs or of their weights. What depends on only some of them is flagged.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cuda_agent.judge import contents, expected, values
+from cuda_agent.judge.expected import Expected
+from cuda_agent.judge.settings import Settings
+from cuda_agent.judge.side import Call, Layout, Side
+from cuda_agent.judge.values import Value
+from cuda_agent.judge.worker.pool import Answer, Worker, WorkerFault
+from cuda_agent.judge.workers import Workers
+from cuda_agent.task import Task
+
+TASK_TIMEOUT_S = 120.0
+SLOW_S = 0.25
+"""A reference slower than this gets fewer samples."""
+MAX_PARAMETER_CHECKS = 24
+PAPER_SAMPLES = 5
+
+
+class InvalidTask(Exception):
+    """The task cannot be judged; the message says why."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Inputs and a state with the right answer to them."""
+
+    name: str
+    inputs: Value
+    state: int
+    expected: Expected
+
+
+@dataclass
+class Prepared:
+    task: Task
+    folder: Path
+    layout: Layout
+    seed: int
+    """With which reference and candidate are both constructed."""
+    states: list[Value]
+    samples: list[Sample]
+    pool: list[Value]
+    """Inputs of which those of timed calls are made."""
+    blends: bool
+    """Timed calls may get blends of the pool; else they get its members."""
+    eager_s: float
+    oracle: bool
+    flags: list[str] = field(default_factory=list)
+    degenerate: str = ""
+    """Why the strict protocol refuses this task; the paper's protocol only flags it."""
+    guards: dict[str, bool] = field(default_factory=dict)
+
+
+class Reference:
+    """A reference worker and its share of memory."""
+
+    def __init__(self, worker: Worker, settings: Settings) -> None:
+        self.worker, self.settings = worker, settings
+        self.side: Side | None = None
+        self._state: Value | None = None
+        self._ask("load", precision=settings.precision)
+
+    def _ask(self, op: str, **arguments: Any) -> Answer:
+        with_owner = owned(op)
+        try:
+            return self.worker.ask(op, timeout_s=TASK_TIMEOUT_S, **arguments)
+        except WorkerFault as fault:
+            raise with_owner(fault) from None
+
+    def inputs(self, seed: int) -> Value:
+        answer = self._ask("inputs", seed=seed)
+        return Value.from_reply(answer.reply, answer.data)
+
+    def init_inputs(self, seed: int) -> Value:
+        answer = self._ask("init_inputs", seed=seed)
+        return Value.from_reply(answer.reply, answer.data)
+
+    def build(self, seed: int) -> tuple[Value, tuple[dict[str, Any], ...]]:
+        answer = self._ask("build", seed=seed, mode=self.settings.mode)
+        return Value.from_reply(answer.reply, answer.data), tuple(answer.reply["state"])
+
+    def attach(self, layout: Layout) -> Side:
+        self.side = Side(self.worker, layout, TASK_TIMEOUT_S)
+        return self.side
+
+    def put_state(self, state: Value) -> None:
+        assert self.side is not None
+        if state is not self._state:
+            self.side.put_state(state)
+            self._state = state
+
+    def use(self, how: str) -> None:
+        self._ask("use", how=how)
+
+    def run(self, inputs: Value, seed: int | None = None) -> Call:
+        assert self.side is not None
+        if seed is not None:
+            self._ask("seed", seed=seed)
+        try:
+            return self.side.call(inputs)
+        except WorkerFault as fault:
+            raise owned("run")(fault) from None
+
+    def output(self, inputs: Value, how: str = "eager") -> Value:
+        self.use(how)
+        output = self.run(inputs).output
+        assert output is not None
+        return output
+
+    def close(self) -> None:
+        if self.side is not None:
+            self.side.close()
+        else:
+            self.worker.kill()
+
+
+def owned(op: str) -> Callable[[WorkerFault], InvalidTask]:
+    """A worker's fault while it ran task code, as the task's."""
+    what = {"load": "loading", "inputs": "get_inputs()", "init_inputs": "get_init_inputs()", "build": "the constructor"}
+    place = what.get(op, "the reference")
+
+    def invalid(fault: WorkerFault) -> InvalidTask:
+        detail = fault.detail
+        match fault.state:
+            case "timeout":
+                return InvalidTask(f"{place} takes longer than {detail.get('seconds', TASK_TIMEOUT_S):.0f} s")
+            case "memory" | "too_large":
+                return InvalidTask(f"{place} needs more memory than there is for it")
+            case "died":
+                return InvalidTask(f"{place} ends its process (exit status {detail.get('code')})")
+            case "error" if detail.get("kind") == "memory":
+                return InvalidTask(f"{place} needs more memory than there is for it")
+            case "error" if detail.get("kind") == "task":
+                return InvalidTask(str(detail.get("message")))
+            case "error":
+                frames = detail.get("frames") or []
+                at = f" ({frames[-1]})" if frames else ""
+                kind = f"{detail['type']}: " if detail.get("type") else ""
+                return InvalidTask(f"{place} raises {kind}{detail.get('message')}{at}")
+        return InvalidTask(f"{place} fails: {fault.state} {detail}")
+
+    return invalid
+
+
+def prepare(workers: Workers, task: Task, settings: Settings) -> Prepared:
+    """Raises InvalidTask."""
+    folder = workers.folder("task-")
+    task.write(folder)
+    worker = workers.reference(folder)
+    reference: Reference | None = None
+    try:
+        reference = Reference(worker, settings)
+        return _Preparation(reference, task, folder, settings).run()
+    finally:
+        reference.close() if reference is not None else worker.kill()
+
+
+class _Preparation:
+    def __init__(self, reference: Reference, task: Task, folder: Path, settings: Settings) -> None:
+        self.reference, self.task, self.folder, self.settings = reference, task, folder, settings
+        self.generator = np.random.default_rng(secrets.randbits(63))
+        self.flags: list[str] = []
+        self.has_oracle = True
+        self.paper = settings.protocol == "paper"
+
+    def run(self) -> Prepared:
+        reference = self.reference
+        seed = self._seed()
+        init = reference.init_inputs(seed)
+        base, rows = reference.build(seed)
+        pool = [reference.inputs(self._seed()) for _ in range(2)]
+        self._check_inputs(pool)
+        size = pool[0].bytes
+        # blends need two; small inputs are cheap, and tensors too small to blend must differ from call to call
+        pool += [reference.inputs(self._seed()) for _ in range(2 if size > 1 << 16 else 14)]
+        self.layout = Layout(pool[0], base, rows, init, outputs_bytes=1 << 40)
+        self.side = reference.attach(self.layout)
+        states = self._states(base, rows)
+        reference.put_state(states[0])
+        eager_s = self._look_at_calls(pool[0], states[0])
+        self.fast = eager_s < SLOW_S
+        samples = self._samples(pool, states)
+        degenerate = self._degenerate(samples, pool, states)
+        if degenerate and not self.paper:
+            raise InvalidTask(degenerate)
+        blends = self._blends(pool, samples[0])
+        return Prepared(
+            task=self.task,
+            folder=self.folder,
+            layout=self.layout,
+            seed=seed,
+            states=states,
+            samples=samples,
+            pool=pool,
+            blends=blends,
+            eager_s=eager_s,
+            oracle=self.has_oracle,
+            flags=self.flags + ([f"degenerate: {degenerate}"] if degenerate else []),
+            degenerate=degenerate,
+            guards=reference.worker.guards,
+        )
+
+    def _seed(self) -> int:
+        return int(self.generator.integers(1, 1 << 31))
+
+    def _check_inputs(self, pool: Sequence[Value]) -> None:
+        if [s for s in pool[0].specs] != [s for s in pool[1].specs] or values.skeleton(pool[0].tree) != values.skeleton(
+            pool[1].tree
+        ):
+            raise InvalidTask("get_inputs() gives other shapes each time; a task has static shapes")
+
+    def _states(self, base: Value, rows: Sequence[dict[str, Any]]) -> list[Value]:
+        if self.paper or not base.specs:
+            return [base]
+        first = contents.jittered_state(base, rows, self.generator)
+        return [first, contents.single_elements(first, rows, self.generator)]
+
+    def _look_at_calls(self, inputs: Value, state: Value) -> float:
+        """Two calls under different random states: what a call changes, what it returns, how long it takes."""
+        reference = self.reference
+        before = reference._ask("buffers")
+        kept = [d.copy() for d in before.data]
+        first = reference.run(inputs, seed=1)
+        after = reference._ask("buffers")
+        names = [row["name"] for row in self.layout.rows]
+        changed = tuple(n for n, a, b in zip(names, kept, after.data, strict=True) if not np.array_equal(a, b))
+        if changed:
+            if any(row["parameter"] for row in self.layout.rows if row["name"] in changed):
+                raise InvalidTask(f"a call changes the parameter {changed[0]!r}")
+            reference._ask("watch", names=list(changed))
+        assert first.output is not None
+        if not first.output.specs and not values.numbers(first.output.tree):
+            raise InvalidTask("the reference returns nothing that could be compared")
+        self.layout = replace(
+            self.layout, outputs_bytes=first.output.bytes, changed=changed, mutates=first.input_changed
+        )
+        self.side.layout = self.layout
+        reference._state = None
+        reference.put_state(state)
+        second, third = reference.run(inputs, seed=2), reference.run(inputs, seed=3)
+        assert second.output is not None and third.output is not None
+        self._check_random(second.output, third.output)
+        self.layout = replace(
+            self.layout,
+            aliases=second.aliases_input or third.aliases_input,
+            reuses=second.reuses_output or third.reuses_output,
+        )
+        self.side.layout = self.layout
+        return min(second.seconds, third.seconds)
+
+    def _check_random(self, a: Value, b: Value) -> None:
+        for (spec, x), (_, y) in zip(expected.ordered(a), expected.ordered(b), strict=True):
+            if not spec.floating:
+                same = bool((values.exact(spec, x) == values.exact(spec, y)).mean() > 0.99) if spec.numel else True
+            else:
+                p, q = values.floats(spec, x), values.floats(spec, y)
+                with np.errstate(invalid="ignore"):
+                    scale = np.nanmax(np.abs(p[np.isfinite(p)]), initial=0.0)
+                    apart = np.abs(p - q) > 1e-2 * scale
+                same = not apart[np.isfinite(p) & np.isfinite(q)].any()
+            if not same:
+                raise InvalidTask("the reference is random: two calls on the same inputs give different outputs")
+
+    # -- right answers ----------------------------------------------------------------------------------------------
+
+    def _samples(self, pool: Sequence[Value], states: Sequence[Value]) -> list[Sample]:
+        if self.paper:
+            picked = [pool[i % len(pool)] for i in range(PAPER_SAMPLES)]
+            picked[4:] = [self.reference.inputs(self._seed())]
+            return [self._sample(f"seed {i}", x, states, 0) for i, x in enumerate(picked)]
+        last = len(states) - 1
+        few = contents.swapped(pool[0], self.generator)
+        plan = [
+            ("seed 0", pool[0], 0),
+            ("few elements moved", few, 0),
+            ("seed 1", pool[1], 0),
+            ("seed 2", pool[2], last),
+        ]
+        samples = [self._sample(name, x, states, s) for name, x, s in (plan if self.fast else [plan[0], plan[3]])]
+        usual = expected.finite(self._plain(samples[0], states))
+        for name in contents.PROBES if self.fast else ("negated", "scaled by 100"):
+            probed = contents.mapped(pool[0], contents.PROBES[name])
+            if not any(spec.floating for spec in probed.specs):
+                break
+            try:
+                sample = self._sample(f"inputs {name}", probed, states, 0, usual)
+            except InvalidTask:
+                continue
+            if sample is not None and expected.varies(sample.expected):
+                samples.append(sample)
+        return [s for s in samples if s is not None]
+
+    def _plain(self, sample: Sample, states: Sequence[Value]) -> Value:
+        self.reference.put_state(states[sample.state])
+        return self.reference.output(sample.inputs)
+
+    def _sample(self, name: str, inputs: Value, states: Sequence[Value], state: int, finite: bool = False) -> Any:
+        """The sample, or None where it must be finite and is not."""
+        reference = self.reference
+        reference.put_state(states[state])
+        plain = reference.output(inputs)
+        if finite and not expected.finite(plain):
+            return None
+        runs, oracle = [plain], None
+        if not self.paper:
+            runs += [self._other_order(inputs)] if self.fast else []
+            oracle = self._oracle(inputs)
+            for _ in range(2 if self.fast else 1):
+                moved = contents.moved_by_ulp(states[state], self.generator)
+                reference.put_state(
+                    states[state].replaced(contents.retied(moved, self.layout.rows, list(moved.data)).data)
+                )
+                runs.append(reference.output(contents.moved_by_ulp(inputs, self.generator)))
+        extra = [f"the buffer {n}" for n in self.layout.changed]
+        extra += [f"input {i} after the call" for i in range(len(inputs.specs))] if self.layout.mutates else []
+        try:
+            return Sample(name, inputs, state, expected.expect(runs, oracle, extra, self.paper))
+        except ValueError as error:
+            raise InvalidTask(str(error)) from None
+
+    def _other_order(self, inputs: Value) -> Value:
+        return self.reference.output(inputs, "reordered")
+
+    def _oracle(self, inputs: Value) -> Value | None:
+        if not self.has_oracle or self.layout.mutates:
+            return None
+        try:
+            return self.reference.output(inputs, "oracle")
+        except InvalidTask as error:
+            self.has_oracle = False
+            self.flags.append(f"no double-precision oracle: {str(error)[:160]}")
+            return None
+
+    # -- tasks that cannot be judged --------------------------------------------------------------------------------
+
+    def _degenerate(self, samples: Sequence[Sample], pool: Sequence[Value], states: Sequence[Value]) -> str:
+        """Why this task is degenerate, or nothing. Partial independence is flagged."""
+        base = samples[0]
+        reference = self.reference
+        reference.put_state(states[0])
+        ignored = []
+        for i in range(len(base.inputs.specs)):
+            if i < 8 and not self._matters(
+                base, base.inputs.replaced(_with(base.inputs.data, i, self._other(pool, i)))
+            ):
+                ignored.append(i)
+        if base.inputs.specs and len(ignored) == len(base.inputs.specs):
+            whole = all(not self._matters(base, other) for other in pool[1:3])
+            if whole:
+                return "the output does not depend on the inputs"
+        elif not base.inputs.specs:
+            return "get_inputs() gives no tensor, so that the output is constant"
+        elif ignored:
+            self.flags.append(f"the output does not depend on input {', '.join(map(str, ignored))}")
+        return self._weightless(base, states)
+
+    def _other(self, pool: Sequence[Value], i: int) -> Any:
+        for value in pool[1:]:
+            if not np.array_equal(value.data[i], pool[0].data[i]):
+                return value.data[i]
+        spec = pool[0].specs[i]
+        if spec.dtype in contents._MANTISSA:
+            return contents.mapped(pool[0], lambda x: x * x.dtype.type(1.5) + x.dtype.type(0.25)).data[i]
+        return pool[0].data[i]
+
+    def _matters(self, sample: Sample, inputs: Value) -> bool:
+        """Whether the reference's answer to `inputs` leaves the sample's bounds."""
+        try:
+            return sample.expected.mismatch(self.reference.output(inputs)) is not None
+        except InvalidTask:
+            return True
+
+    def _weightless(self, base: Sample, states: Sequence[Value]) -> str:
+        rows = self.layout.rows
+        parameters = [i for i, row in enumerate(rows) if row["parameter"] and row["tied"] is None]
+        if self.paper or not parameters:
+            return ""
+        other = contents.jittered_state(states[0], rows, self.generator)
+        self.reference.put_state(other)
+        if not self._matters(base, base.inputs):
+            self.reference.put_state(states[0])
+            return "the output does not depend on the weights"
+        ignored = []
+        if self.fast and len(parameters) <= MAX_PARAMETER_CHECKS:
+            for i in parameters:
+                data = contents.retied(states[0], rows, _with(states[0].data, i, other.data[i]))
+                self.reference.put_state(data)
+                if not self._matters(base, base.inputs):
+                    ignored.append(rows[i]["name"])
+        self.reference.put_state(states[0])
+        if ignored:
+            self.flags.append(f"the output does not depend on {', '.join(ignored)}")
+        return ""
+
+    def _blends(self, pool: Sequence[Value], base: Sample) -> bool:
+        """Whether blended inputs are as good as drawn ones: the reference takes them and stays as finite as it was."""
+        if not any(s.floating for s in pool[0].specs):
+            return False
+        try:
+            plain = self.reference.output(pool[0])
+            mixed = self.reference.output(contents.blended(pool[0], pool[1], self._seed()))
+        except InvalidTask:
+            return False
+        return expected.finite(mixed) or not expected.finite(plain)
+
+
+def _with(data: Sequence[Any], i: int, new: Any) -> list[Any]:
+    return [new if k == i else d for k, d in enumerate(data)]

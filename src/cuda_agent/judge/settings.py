@@ -1,0 +1,44 @@
+"""What a verdict is asked for: the contract, the rules and the protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from cuda_agent.errors import UsageError
+
+Rules = Literal["any", "libraries", "kernels"]
+Precision = Literal["fp32", "tf32", "bf16", "fp16"]
+Protocol = Literal["strict", "paper"]
+Mode = Literal["eval", "train"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`measure=False` stops after comparing; `careful` measures until the interval is narrow (winners, publishing);
+    `call_timeout_s` bounds one call of the candidate, `build_timeout_s` its build and construction."""
+
+    rules: Rules = "any"
+    precision: Precision = "fp32"
+    protocol: Protocol = "strict"
+    mode: Mode = "eval"
+    device: str = "cpu"
+    careful: bool = False
+    measure: bool = True
+    call_timeout_s: float = 10.0
+    build_timeout_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("rules", Rules), ("precision", Precision), ("protocol", Protocol), ("mode", Mode)):
+            value = getattr(self, name)
+            if value not in get_args(allowed):
+                raise UsageError(f"{name} {value!r} is unknown; it is one of {', '.join(get_args(allowed))}")
+        if self.device != "cpu":
+            raise UsageError(f"device {self.device!r}: this version judges on the device cpu")
+        if self.precision == "tf32":
+            raise UsageError("precision tf32 exists on NVIDIA GPUs only; a CPU has fp32, bf16 and fp16")
+
+    @property
+    def task_key(self) -> tuple[str, ...]:
+        """What a task's preparation and baselines depend on."""
+        return (self.precision, self.protocol, self.mode, self.device)

@@ -1,0 +1,182 @@
+"""Nested values whose tensors are raw bytes: what the parent holds of inputs, parameters and outputs, without torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cuda_agent.judge.worker import wire
+
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+_NUMPY = {
+    "float32": np.float32, "float64": np.float64, "float16": np.float16, "bfloat16": np.uint16, "int8": np.int8,
+    "int16": np.int16, "int32": np.int32, "int64": np.int64, "uint8": np.uint8, "bool": np.bool_,
+    "complex64": np.complex64, "complex128": np.complex128,
+}  # fmt: skip
+FLOATING = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A strided tensor: dtype, shape and strides in elements; `bytes` from its first to its last element."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    bytes: int
+
+    @property
+    def floating(self) -> bool:
+        return self.dtype in FLOATING
+
+    @property
+    def itemsize(self) -> int:
+        return np.dtype(_NUMPY[self.dtype]).itemsize
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    def as_json(self, offset: int) -> dict[str, Any]:
+        return {
+            "dtype": self.dtype,
+            "shape": self.shape,
+            "stride": self.stride,
+            "bytes": self.bytes,
+            "offset": offset,
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Spec:
+        """From a worker's row, which may hold anything. Raises ValueError."""
+        try:
+            shape, stride = tuple(row["shape"]), tuple(row["stride"])
+            dtype, size = row["dtype"], row["bytes"]
+        except (KeyError, TypeError):
+            raise ValueError("malformed tensor") from None
+        integers = all(type(n) is int and 0 <= n < 1 << 48 for n in (*shape, *stride, size))
+        if not integers or len(shape) != len(stride) or len(shape) > 64 or dtype not in _NUMPY:
+            raise ValueError("malformed tensor")
+        spec = cls(dtype, shape, stride, size)
+        last = sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+        if spec.bytes != (0 if 0 in shape else (last + 1) * spec.itemsize):
+            raise ValueError("malformed tensor")
+        return spec
+
+
+@dataclass(frozen=True)
+class Value:
+    """A nested value: `tree` as in `worker.wire`, and for each tensor its spec and bytes."""
+
+    tree: Any
+    specs: tuple[Spec, ...]
+    data: tuple[Bytes, ...]
+
+    @classmethod
+    def from_reply(cls, reply: Mapping[str, Any], data: Sequence[Bytes], copy: bool = True) -> Value:
+        """What a worker replied with. Raises ValueError if it is malformed."""
+        specs = tuple(Spec.from_row(row) for row in reply.get("tensors", []))
+        if len(specs) != len(data) or any(s.bytes != len(d) for s, d in zip(specs, data, strict=True)):
+            raise ValueError("malformed reply")
+        wire.decode(reply.get("tree"), lambda i: specs[i])
+        return cls(reply["tree"], specs, tuple(d.copy() for d in data) if copy else tuple(data))
+
+    @property
+    def bytes(self) -> int:
+        return sum(spec.bytes for spec in self.specs)
+
+    def offsets(self) -> list[int]:
+        """Where each tensor starts when they lie one after the other at multiples of 64, and the end."""
+        ends = [0]
+        for spec in self.specs:
+            ends.append(ends[-1] + (spec.bytes + 63) // 64 * 64)
+        return ends
+
+    def replaced(self, data: Sequence[Bytes]) -> Value:
+        return Value(self.tree, self.specs, tuple(data))
+
+
+def array(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
+    """The tensor in its logical shape (a strided view); bfloat16 as float32."""
+    if spec.numel == 0:
+        return np.zeros(spec.shape, np.float32 if spec.dtype == "bfloat16" else _NUMPY[spec.dtype])
+    flat = data.view(_NUMPY[spec.dtype])
+    strides = [s * spec.itemsize for s in spec.stride]
+    view = np.lib.stride_tricks.as_strided(flat, spec.shape, strides)
+    if spec.dtype == "bfloat16":
+        return (view.astype(np.uint32) << 16).view(np.float32)
+    return view
+
+
+def floats(spec: Spec, data: Bytes) -> Floats:
+    """All elements in logical order as float64, flat; complex numbers as pairs."""
+    logical = np.ascontiguousarray(array(spec, data))
+    if logical.dtype.kind == "c":
+        logical = logical.view(np.float32 if logical.dtype == np.complex64 else np.float64)
+    with np.errstate(invalid="ignore"):
+        return logical.reshape(-1).astype(np.float64)
+
+
+def exact(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
+    """All elements of an integer or boolean tensor in logical order, flat."""
+    return np.ascontiguousarray(array(spec, data)).reshape(-1)
+
+
+def skeleton(tree: Any) -> Any:
+    """The structure without numbers: what must be the same on both sides."""
+    kind = tree[0]
+    if kind in "ul":
+        return [kind, *[skeleton(v) for v in tree[1:]]]
+    if kind == "d":
+        return [kind, *sorted(([k, skeleton(v)] for k, v in tree[1:]), key=repr)]
+    if kind == "s":
+        return tree
+    return [kind]
+
+
+def numbers(tree: Any) -> list[tuple[str, float | int | bool]]:
+    """The Python numbers of a value in order: (kind, number) with kind b, i or f."""
+    kind = tree[0]
+    if kind in "bif":
+        return [(kind, wire.decode(tree, lambda i: i))]
+    if kind in "ul":
+        return [row for child in tree[1:] for row in numbers(child)]
+    if kind == "d":
+        return [row for _, child in sorted(tree[1:], key=lambda kv: repr(kv[0])) for row in numbers(child)]
+    return []
+
+
+def tensor_order(tree: Any) -> list[int]:
+    """Indices of the tensors in the order of the structure (dicts by key), so that two values pair up."""
+    kind = tree[0]
+    if kind == "t":
+        return [tree[1]]
+    if kind in "ul":
+        return [i for child in tree[1:] for i in tensor_order(child)]
+    if kind == "d":
+        return [i for _, child in sorted(tree[1:], key=lambda kv: repr(kv[0])) for i in tensor_order(child)]
+    return []
+
+
+def describe(tree: Any, specs: Sequence[Spec]) -> str:
+    """The structure for a person: `tuple(float32[4, 8], int64[4])`."""
+    kind = tree[0]
+    match kind:
+        case "t":
+            return f"{specs[tree[1]].dtype}{list(specs[tree[1]].shape)}"
+        case "n":
+            return "None"
+        case "b" | "i" | "f" | "s":
+            return {"b": "bool", "i": "int", "f": "float", "s": "str"}[kind]
+        case "d":
+            inner = ", ".join(f"{k[1]!r}: {describe(v, specs)}" for k, v in tree[1:])
+            return f"{{{inner}}}"
+    inner = ", ".join(describe(v, specs) for v in tree[1:])
+    return f"({inner})" if kind == "u" else f"[{inner}]"

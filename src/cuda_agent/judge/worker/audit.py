@@ -1,0 +1,72 @@
+"""Watching what a candidate calls, for the rules `libraries` and `kernels`.
+
+Rules are policy, not security: this runs in the candidate's process. Operators are recorded below the Python
+dispatcher, by the profiler's hook in the dispatcher itself, so that C++ calls and disabled dispatch modes show too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_baseline: set[str] = set()
+_PYTHON_DOORS = ("numpy", "__array__")
+
+
+def before_import(rules: str, disable_kernels: bool) -> None:
+    """Called once, before the candidate's first line: remembers what is loaded, closes numpy's door under rules."""
+    _baseline.update(_libraries())
+    if rules != "any":
+        for name in [n for n in sys.modules if n == "numpy" or n.startswith("numpy.")]:
+            del sys.modules[name]
+        sys.modules["numpy"] = None  # type: ignore[assignment]
+        for name in _PYTHON_DOORS:
+            setattr(torch.Tensor, name, _closed)
+    if disable_kernels:
+        import cuda_agent.runtime
+
+        cuda_agent.runtime.disable_kernels()
+
+
+def _closed(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("numpy is no kernel: the rules allow own kernels, data movement and the vendor's libraries")
+
+
+def observe(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
+    """The call's result and how often each operator ran, nested ones under the name of the outermost they are part of
+    left out only where that one is allowed by name itself."""
+    with torch.autograd.profiler.profile(use_kineto=True, use_cpu=True) as profile:
+        result = call()
+    counts: dict[str, int] = {}
+    for event in profile.function_events:
+        if event.name.startswith(
+            ("aten::", "mkldnn::", "quantized::", "prims::", "mkl::", "inductor::", "Torch-Compiled")
+        ):
+            path = [event.name]
+            parent = event.cpu_parent
+            while parent is not None:
+                path.append(parent.name)
+                parent = parent.cpu_parent
+            key = " < ".join(path[:6])
+            counts[key] = counts.get(key, 0) + 1
+    return result, dict(sorted(counts.items())[:500])
+
+
+def foreign() -> list[str]:
+    """Shared libraries that came in after the candidate's import began and that the judge did not build."""
+    ours = ("/prebuilt/", "/cache/")
+    return sorted(path for path in _libraries() - _baseline if not path.startswith(ours))
+
+
+def _libraries() -> set[str]:
+    found = set()
+    with open("/proc/self/maps") as file:
+        for line in file:
+            path = line.rstrip("\n").partition("/")[2]
+            if path and (".so" in os.path.basename(path) or "memfd:" in path):
+                found.add("/" + path)
+    return found

@@ -1,0 +1,291 @@
+"""The parent's side of the workers: starting zygotes, forking workers from them, and talking to one worker."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import mmap
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cuda_agent.errors import MachineError
+from cuda_agent.judge.worker import wire
+from cuda_agent.sandbox.jail import Limits, system_paths
+
+SNAPSHOT_BYTES = 16 << 30
+"""Address space only: pages that nobody writes cost nothing."""
+OUTPUT_TAIL = 8192
+START_TIMEOUT_S = 120.0
+_PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent.parent.parent)
+_START = (
+    "import sys; sys.path.insert(0, {root!r}); from cuda_agent.judge.worker.zygote import main; main({fd}, {compiler})"
+)
+_KEPT_VARIABLES = ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_HOME", "LD_LIBRARY_PATH", "CXX")
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class WorkerFault(Exception):
+    """A worker failed. `state` is died, timeout, memory, garbage, unreadable, too_large, error or failed."""
+
+    def __init__(self, state: str, **detail: Any) -> None:
+        super().__init__(f"{state}: {detail}")
+        self.state, self.detail = state, detail
+
+
+class SharedMemory:
+    """A memory file of a fixed size that this process maps and sends to others. It cannot be shrunk by them."""
+
+    def __init__(self, size: int) -> None:
+        self.descriptor = os.memfd_create("cuda-agent", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.descriptor, max(size, 4096))
+        import fcntl
+
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        self.size = max(size, 4096)
+        self._map = mmap.mmap(self.descriptor, self.size)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.bytes: Bytes = np.frombuffer(self._map, np.uint8)
+
+    def close(self) -> None:
+        """The pages go when the last process unmaps them; views of them stay valid until then."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+class Zygote:
+    """A process with torch imported, from which workers are forked in a few milliseconds."""
+
+    def __init__(self, with_compiler: bool = False) -> None:
+        ours, theirs = wire.pair()
+        environment = {
+            "PATH": f"{Path(sys.executable).parent}:/usr/local/cuda/bin:/usr/local/bin:/usr/bin:/bin",
+            "HOME": "/tmp",
+            "LANG": "C.UTF-8",
+            "TMPDIR": "/tmp",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        environment |= {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+        self.environment = environment
+        start = _START.format(root=_PACKAGE_ROOT, fd=theirs.fileno(), compiler=with_compiler)
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", start],
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._control = ours
+        self._lock = threading.Lock()
+        self._ready = False
+        _ZYGOTES.add(self)
+
+    def wait(self) -> None:
+        """Until it has imported everything. Raises MachineError."""
+        with self._lock:
+            if self._ready:
+                return
+            self._control.settimeout(START_TIMEOUT_S)
+            try:
+                wire.receive(self._control)
+            except (EOFError, OSError):
+                self._process.kill()
+                assert self._process.stderr is not None
+                why = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()[-1:]
+                raise MachineError(f"the judge's worker process does not start: {' '.join(why)}") from None
+            self._ready = True
+
+    def spawn(self, order: Mapping[str, Any], channel: socket.socket, output: int) -> None:
+        self.wait()
+        with self._lock:
+            try:
+                wire.send(self._control, dict(order), [channel.fileno(), output])
+            except OSError as error:
+                raise MachineError(f"the judge's worker process is gone: {error}") from None
+
+    def close(self) -> None:
+        _ZYGOTES.discard(self)
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(2.0)
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+
+_ZYGOTES: set[Zygote] = set()
+
+
+@atexit.register
+def _close_all() -> None:
+    for zygote in list(_ZYGOTES):
+        zygote.close()
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a worker sees of the host's files."""
+
+    readable: Sequence[str] = ()
+    placed: Mapping[str, str] = field(default_factory=dict)
+    writable: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Answer:
+    """A worker's reply and, for each tensor it named, the bytes that the keeper found there."""
+
+    reply: dict[str, Any]
+    data: list[Bytes]
+    seconds: float = 0.0
+    frozen: bool = True
+
+
+class Worker:
+    """One worker in its sandbox, by way of its keeper. Frozen except while it answers."""
+
+    def __init__(self, zygote: Zygote, role: str, place: Place, limits: Limits, isolate: bool = True) -> None:
+        self._channel, theirs = wire.pair()
+        read_end, write_end = os.pipe()
+        self.output = _Tail(read_end)
+        order = {
+            "role": role,
+            "isolate": isolate,
+            "readable": [*system_paths(), *place.readable],
+            "placed": dict(place.placed),
+            "writable": dict(place.writable),
+            "limits": asdict(limits),
+            "env": {**zygote.environment, **place.environment},
+        }
+        try:
+            zygote.spawn(order, theirs, write_end)
+        finally:
+            theirs.close()
+            os.close(write_end)
+        self.snapshot = SharedMemory(SNAPSHOT_BYTES)
+        self.slots: SharedMemory | None = None
+        self.slots_range = (0, 0)
+        hello = self._receive(START_TIMEOUT_S)
+        if hello["state"] != "ready":
+            raise MachineError(f"the sandbox cannot be set up: {hello.get('why')}")
+        self.guards: dict[str, bool] = hello["guards"]
+        self._order({"op": "attach", "what": "snapshot"}, 30.0, [self.snapshot.descriptor])
+
+    def attach_slots(self, slots: SharedMemory) -> None:
+        self.slots = slots
+        answer = self._order({"op": "attach", "what": "slots"}, 60.0, [slots.descriptor])
+        base = self._checked(answer, copied=False).reply.get("base")
+        self.slots_range = (base, base + slots.size) if type(base) is int else (0, 0)
+
+    def attach_vault(self, vault: SharedMemory) -> None:
+        self._order({"op": "attach", "what": "vault"}, 30.0, [vault.descriptor])
+
+    def ask(self, op: str, timeout_s: float = 60.0, **arguments: Any) -> Answer:
+        """One request. Raises WorkerFault: state `error` holds what the worker says went wrong in its code."""
+        answer = self._order({"op": "ask", "request": {"op": op, **arguments}, "timeout_s": timeout_s}, timeout_s)
+        return self._checked(answer)
+
+    def turn(self, calls: list[dict[str, Any]], staged: bool, timeout_s: float) -> list[Answer]:
+        """Timed calls, see `Keeper._turn`; each answer has its seconds."""
+        order = {"op": "turn", "calls": calls, "staged": staged, "timeout_s": timeout_s}
+        answer = self._order(order, timeout_s * len(calls))
+        answers = []
+        for call, row in zip(calls, answer["calls"], strict=False):
+            found = self._checked(row, copied=not staged or call["copy"])
+            found.seconds, found.frozen = float(row["seconds"]), bool(answer["frozen"])
+            answers.append(found)
+        return answers
+
+    def usage(self) -> dict[str, Any]:
+        return self._order({"op": "usage"}, 10.0)
+
+    def kill(self) -> None:
+        """Ends the worker and everything it started; waits until it is so."""
+        with contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_WR)
+            self._channel.settimeout(10.0)
+            while self._channel.recv(4096):
+                pass
+        self._channel.close()
+        self.snapshot.close()
+        self.output.close()
+
+    def _order(self, order: dict[str, Any], timeout_s: float, descriptors: list[int] | None = None) -> dict[str, Any]:
+        try:
+            wire.send(self._channel, order, descriptors)
+        except OSError:
+            raise WorkerFault("died", code=None) from None
+        answer = self._receive(timeout_s + 30.0)
+        if answer["state"] != "ok":
+            raise WorkerFault(answer.pop("state"), **answer)
+        return answer
+
+    def _receive(self, timeout_s: float) -> dict[str, Any]:
+        self._channel.settimeout(timeout_s)
+        try:
+            return wire.receive(self._channel)[0]
+        except TimeoutError:
+            raise WorkerFault("failed", why="the sandbox's keeper does not answer") from None
+        except (EOFError, OSError):
+            raise WorkerFault("died", code=None) from None
+
+    def _checked(self, answer: dict[str, Any], copied: bool = True) -> Answer:
+        if answer["state"] != "ok":
+            state = answer.pop("state")
+            raise WorkerFault(state, **answer)
+        reply = answer["reply"]
+        if "error" in reply:
+            error = reply["error"] if isinstance(reply["error"], dict) else {}
+            raise WorkerFault("error", **{k: v for k, v in error.items() if k in ("kind", "type", "message", "frames")})
+        data: list[Bytes] = []
+        at = answer["at"]
+        for row in reply.get("tensors", []) if copied else []:
+            data.append(self.snapshot.bytes[at : at + row["bytes"]])
+            at += (row["bytes"] + 63) // 64 * 64
+        return Answer(reply, data, frozen=bool(answer.get("frozen", True)))
+
+
+class _Tail:
+    """Reads a pipe to its end and keeps the last part: a worker that prints without end neither blocks nor fills us."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._text = b""
+        self.total = 0
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._descriptor, 65536)
+            except OSError:
+                return
+            if not data:
+                return
+            self.total += len(data)
+            self._text = (self._text + data)[-OUTPUT_TAIL:]
+
+    def text(self) -> str:
+        return self._text.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        self._thread.join(2.0)
+        os.close(self._descriptor)

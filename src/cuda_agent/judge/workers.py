@@ -1,0 +1,81 @@
+"""Where workers come from: zygotes, limits, and the folders that a worker of each role sees."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from cuda_agent.judge.worker.pool import Place, Worker, Zygote
+from cuda_agent.sandbox.jail import UNPRIVILEGED_ID, Limits
+from cuda_agent.sandbox.runner import give_to
+
+DEFAULT_LIMITS = Limits()
+
+
+def memory_limit() -> int:
+    """Three quarters of what the machine has to give, at most 64 GiB."""
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(64 << 30, available * 3 // 4)
+
+
+class Workers:
+    """Starts workers; owns the zygotes and a scratch folder, both gone after `close`."""
+
+    def __init__(self, isolate: bool = True, limits: Limits | None = None) -> None:
+        self.isolate = isolate
+        self.limits = limits or replace(DEFAULT_LIMITS, memory_bytes=memory_limit())
+        self.scratch = Path(tempfile.mkdtemp(prefix="cuda-agent-"))
+        os.chmod(self.scratch, 0o711)
+        self._plain = Zygote()
+        self._compiler: Zygote | None = None
+        self._lock = threading.Lock()
+
+    def warm_compiler(self) -> None:
+        """Starts the zygote that has torch.compile imported, without waiting for it."""
+        with self._lock:
+            if self._compiler is None:
+                self._compiler = Zygote(with_compiler=True)
+
+    def reference(self, task_folder: Path, compile_cache: Path | None = None) -> Worker:
+        """A worker with the task; with `compile_cache` also torch.compile, which keeps its builds there."""
+        if compile_cache is None:
+            return Worker(self._plain, "reference", self._task_place(task_folder), self.limits, self.isolate)
+        self.warm_compiler()
+        assert self._compiler is not None
+        place = self._task_place(task_folder, {str(compile_cache): "/compiled"})
+        environment = {"TORCHINDUCTOR_CACHE_DIR": str(self._inside(compile_cache, "/compiled"))}
+        place = replace(place, environment={**environment, **place.environment})
+        return Worker(self._compiler, "reference", place, self.limits, self.isolate)
+
+    def candidate(self, folder: Path, environment: Mapping[str, str], placed: Mapping[str, str]) -> Worker:
+        """A worker with the solution in `folder`; `placed` are the libraries that were built for it."""
+        place = Place(placed={str(folder): "/solution", **placed}, environment=environment)
+        return Worker(self._plain, "candidate", place, self.limits, self.isolate)
+
+    def null(self) -> Worker:
+        return Worker(self._plain, "null", Place(), self.limits, self.isolate)
+
+    def folder(self, prefix: str, for_sandbox: bool = False) -> Path:
+        """A new folder below the scratch; with `for_sandbox` the sandbox's user may write there."""
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=self.scratch))
+        os.chmod(path, 0o755)
+        if for_sandbox and os.geteuid() == 0:
+            give_to(path, UNPRIVILEGED_ID)
+        return path
+
+    def _task_place(self, folder: Path, writable: Mapping[str, str] | None = None) -> Place:
+        return Place(placed={str(folder): "/task"}, writable=writable or {})
+
+    def _inside(self, host: Path, inside: str) -> Path:
+        return Path(inside) if self.isolate else host
+
+    def close(self) -> None:
+        self._plain.close()
+        if self._compiler is not None:
+            self._compiler.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
