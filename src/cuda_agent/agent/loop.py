@@ -50,8 +50,10 @@ class Episode:
     tools: list[Tool[Any]] = field(default_factory=lambda: TOOLS)
     trajectory: Trajectory = field(default_factory=Trajectory)
 
-    def run(self) -> Trajectory:
+    def __post_init__(self) -> None:
         self._began = time.monotonic() - self.trajectory.elapsed_s
+
+    def run(self) -> Trajectory:
         if self.trajectory.messages:
             self._put(self.trajectory.unwritten)
             self.emit("resume")

@@ -9,7 +9,7 @@ while they happen, and again when a run is resumed. Both ways lead to the same s
     observation  {call, name, content, ok, writes, seconds}         a tool has answered; `writes` are put in place then
     end          {reason, detail}                                   the episode is over
     resume       {}                                                 another process goes on
-    final        {verdict, solution}                                a winner was judged again, with care
+    final        {verdict, solution, seconds}                       a winner was judged again, with care
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Judged:
     verdict: Verdict
     solution: str
     """The solution's id; the store has its files."""
+    at_s: float = 0.0
+    """When, in seconds of the episode."""
 
     @property
     def verified(self) -> bool:
@@ -105,6 +107,8 @@ class Trajectory:
     finals: list[Judged] = field(default_factory=list)
     end: str | None = None
     end_detail: str = ""
+    final_seconds: float = 0.0
+    """Seconds that judging winners again has taken."""
     elapsed_s: float = 0.0
     """Seconds the episode has taken, over all its processes."""
     tokens: int = 0
@@ -128,6 +132,7 @@ class Trajectory:
             self.end = None
         elif kind == "final":
             self.finals.append(_judged({"call": "", "verb": "final", **payload}))
+            self.final_seconds += payload.get("seconds", 0.0)
 
     def _message(self, payload: Mapping[str, Any]) -> None:
         message = dict(payload["message"])
@@ -195,7 +200,7 @@ class Trajectory:
 
 def _judged(payload: Mapping[str, Any]) -> Judged:
     verdict = Verdict.model_validate(payload["verdict"])
-    return Judged(payload["call"], payload["verb"], verdict, payload["solution"])
+    return Judged(payload["call"], payload["verb"], verdict, payload["solution"], payload.get("elapsed_s", 0.0))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ def profile(arguments: Nothing, context: Context) -> Observation:
 
 
 def _evaluate(context: Context, solution: Solution, measure: bool) -> Verdict:
-    return context.judge.evaluate(context.task, solution, replace(context.settings, measure=measure))
+    verdict: Verdict = context.judge.evaluate(context.task, solution, replace(context.settings, measure=measure))
+    return verdict
 
 
 def _ask(verb: str, context: Context, question: Callable[[Solution], Verdict]) -> Observation:

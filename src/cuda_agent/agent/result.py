@@ -1,0 +1,125 @@
+"""What `optimize` hands back, and the module that a caller loads from it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from cuda_agent.agent.trajectory import Trajectory
+from cuda_agent.errors import SolutionError, UsageError
+from cuda_agent.solution import ENTRY, Solution
+from cuda_agent.task import Task
+from cuda_agent.verdict import Interval, Verdict
+
+if TYPE_CHECKING:
+    from torch import nn
+
+BASELINES = {"eager": "eager", "compile": "torch.compile"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """`verdict` is the careful one of `solution`, the best that was found; both are None where nothing was correct."""
+
+    run: str
+    task: Task
+    folder: Path
+    """Holds best/, verdict.json, report.md and the workspace."""
+    solution: Solution | None
+    verdict: Verdict | None
+    trajectory: Trajectory
+
+    @property
+    def faster_than(self) -> list[str]:
+        """The baselines that it beats with the whole interval."""
+        return [label for name, label in BASELINES.items() if (r := self._ratio(name)) is not None and r.low > 1.0]
+
+    @property
+    def faster(self) -> bool:
+        """It beats eager, and torch.compile where that was timed."""
+        timed = [label for name, label in BASELINES.items() if self._ratio(name) is not None]
+        return "eager" in timed and self.faster_than == timed
+
+    def headline(self) -> str:
+        if self.verdict is None:
+            return "nothing correct was found"
+        if self.faster:
+            return self.verdict.headline()
+        beaten = " and ".join(self.faster_than)
+        said = f"faster than {beaten} only" if beaten else "nothing faster was found; the best correct version"
+        return f"{said}: {self.verdict.headline()}"
+
+    def load(self, module: nn.Module | None = None) -> nn.Module:
+        """A `ModelNew` in this process, ready to call; with the weights, dtype and mode of `module` when it is given.
+
+        This runs the solution's and the task's code here, unprotected. Raises SolutionError, UsageError.
+        """
+        if self.solution is None:
+            raise UsageError(f"run {self.run} found nothing correct, so there is nothing to load; see {self.folder}")
+        made = _construct(self.folder / "best", self.task)
+        if module is not None:
+            _take_over(made, module)
+        if prepare := getattr(made, "prepare", None):
+            prepare()
+        return made
+
+    def _ratio(self, name: str) -> Interval | None:
+        ratio: Interval | None = None if self.verdict is None else getattr(self.verdict.speedup, name)
+        return ratio
+
+
+def _construct(folder: Path, task: Task) -> nn.Module:
+    import tempfile
+
+    from cuda_agent.judge.task_module import init_arguments, load
+
+    with _search_path(folder), tempfile.TemporaryDirectory(prefix="cuda-agent-") as scratch:
+        task.write(Path(scratch))
+        args, kwargs = init_arguments(load(Path(scratch)))
+        module: nn.Module = _import(folder / ENTRY).ModelNew(*args, **kwargs)
+    return module
+
+
+@contextmanager
+def _search_path(folder: Path) -> Iterator[None]:
+    """`folder` first on sys.path; afterwards the path is as before, and modules named like the task's are gone."""
+    before, known = list(sys.path), sys.modules.get("model")
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+        sys.modules.pop("model", None)
+        if known is not None:
+            sys.modules["model"] = known
+
+
+def _import(file: Path) -> ModuleType:
+    name = f"cuda_agent_solution_{file.parent.parent.name.replace('-', '_')}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise SolutionError(f"there is no {file}; was the result folder moved?")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # classes look up their module by name
+    spec.loader.exec_module(module)
+    return module
+
+
+def _take_over(made: nn.Module, module: nn.Module) -> None:
+    tensors: list[Any] = [*module.parameters(), *module.buffers()]
+    if floating := next((t for t in tensors if t.is_floating_point()), None):
+        made.to(dtype=floating.dtype)
+    try:
+        made.load_state_dict(module.state_dict())
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:300]
+        raise SolutionError(
+            f"the weights of the module do not fit ModelNew, whose parameters differ: {reason}"
+        ) from None
+    made.train(module.training)
