@@ -1,0 +1,43 @@
+"""What a solution imports to build, load and call its kernels. Needs torch, the standard library and g++ only.
+
+    from cuda_agent.runtime import load_kernels
+    k = load_kernels("kernels/x.cpp")        # relative to the calling file
+    k.fused(x, w, out, x.numel(), 1e-5)      # an extern "C" function
+
+Pointers take contiguous CPU tensors of exactly the element type, or None for a null pointer; `uint16_t*` takes the
+16-bit float types too. Scalars take Python numbers. Autograd does not see a call. A call returns nothing or a number.
+"""
+
+from cuda_agent.runtime.cache import BuildCache, Entry, Key
+from cuda_agent.runtime.compiler import FLAGS, Built, Completed, Parser, Run, build, run_program
+from cuda_agent.runtime.errors import CompilerMissing, KernelBuildError, KernelError
+from cuda_agent.runtime.loader import Kernels, load_kernels, root_of, set_signature_parser
+from cuda_agent.runtime.signatures import Function, Parameter, Signatures, beside, read_beside
+from cuda_agent.runtime.sourcetree import SourceTree, read_tree
+
+__all__ = [
+    "FLAGS",
+    "BuildCache",
+    "Built",
+    "CompilerMissing",
+    "Completed",
+    "Entry",
+    "Function",
+    "KernelBuildError",
+    "KernelError",
+    "Kernels",
+    "Key",
+    "Parameter",
+    "Parser",
+    "Run",
+    "Signatures",
+    "SourceTree",
+    "beside",
+    "build",
+    "load_kernels",
+    "read_beside",
+    "read_tree",
+    "root_of",
+    "run_program",
+    "set_signature_parser",
+]

@@ -1,0 +1,151 @@
+"""Python functions that check their arguments and call a C function through ctypes, which releases the GIL.
+
+Calls count in a kernel's measured time, so each function is generated from its signature: one expression that accepts
+the usual arguments, and a careful path that accepts the unusual ones and words the errors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from cuda_agent.runtime.signatures import INTEGER_BITS, Function, Parameter
+
+_CTYPES: dict[str, Any] = {
+    **{name: getattr(ctypes, f"c_{name}") for name in INTEGER_BITS},
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+    "bool": ctypes.c_bool,
+}
+_RAW_16_BITS = ("uint16", "float16", "bfloat16")
+
+
+def bind(address: Any, function: Function) -> Callable[..., Any]:
+    """`address` (of a ctypes library) as a Python function that checks what it is given."""
+    address.argtypes = [_ctype(parameter) for parameter in function.parameters]
+    address.restype = None if function.returns == "void" else _CTYPES[function.returns]
+    careful = _Careful(address, function)
+    names = [f"a{index}" for index in range(len(function.parameters))]
+    scope: dict[str, Any] = {"address": address, "careful": careful}
+    checks = [_fast_check(name, p, scope) for name, p in zip(names, function.parameters, strict=True)]
+    passed = [f"{n}.data_ptr()" if p.kind == "pointer" else n for n, p in zip(names, function.parameters, strict=True)]
+    listed, check = f"[{', '.join(names)}]", " and ".join(checks) or "True"
+    exec(_SOURCE.format(names=listed, check=check, passed=", ".join(passed)), scope)
+    call: Callable[..., Any] = scope["call"]
+    call.__name__ = call.__qualname__ = function.name
+    call.__doc__ = str(function)
+    return call
+
+
+_SOURCE = """
+def call(*args):
+    try:
+        {names} = args
+        usual = {check}
+    except Exception:
+        usual = False
+    if usual:
+        return address({passed})
+    return careful(args)
+"""
+
+
+def _ctype(parameter: Parameter) -> Any:
+    return _CTYPES[parameter.dtype] if parameter.kind == "scalar" else ctypes.c_void_p
+
+
+def _fast_check(name: str, parameter: Parameter, scope: dict[str, Any]) -> str:
+    """A cheap expression that is true only for an argument that may be passed on as it is."""
+    if parameter.kind == "pointer":
+        usual = f"{name}.is_cpu and {name}.is_contiguous()"
+        if parameter.dtype == "any":
+            return usual
+        accepted = _accepted(parameter.dtype)
+        scope[f"dtypes_{parameter.dtype}"] = frozenset(getattr(torch, dtype, None) for dtype in accepted)
+        return f"{name}.dtype in dtypes_{parameter.dtype} and {usual}"
+    if parameter.dtype in INTEGER_BITS:
+        low, high = _range(parameter.dtype)
+        return f"type({name}) is int and {low} <= {name} <= {high}"
+    return f"type({name}) is {'bool' if parameter.dtype == 'bool' else 'float'}"
+
+
+def _accepted(dtype: str) -> tuple[str, ...]:
+    return _RAW_16_BITS if dtype == "uint16" else (dtype,)
+
+
+def _range(dtype: str) -> tuple[int, int]:
+    bits = INTEGER_BITS[dtype]
+    return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+class _Careful:
+    """Converts any argument that has one meaning; else raises a TypeError, ValueError or OverflowError."""
+
+    def __init__(self, address: Any, function: Function) -> None:
+        self.address = address
+        self.function = function
+
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        parameters = self.function.parameters
+        if len(args) != len(parameters):
+            raise TypeError(f"{self.function} takes {len(parameters)} arguments, {len(args)} given")
+        return self.address(*[self._converted(i, p, a) for i, (p, a) in enumerate(zip(parameters, args, strict=True))])
+
+    def _converted(self, index: int, parameter: Parameter, value: Any) -> Any:
+        try:
+            return _pointer(parameter, value) if parameter.kind == "pointer" else _scalar(parameter, value)
+        except (TypeError, ValueError, OverflowError) as error:
+            called = f"argument {index + 1} ({parameter.type} {parameter.name})".replace(" )", ")")
+            raise type(error)(f"{self.function.name}(), {called}: {error}") from None
+
+
+def _pointer(parameter: Parameter, value: Any) -> int | None:
+    wanted = "any dtype" if parameter.dtype == "any" else parameter.dtype
+    if value is None:
+        return None
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"a contiguous CPU tensor of {wanted} is expected, given {_described(value)}")
+    if value.device.type != "cpu":
+        raise ValueError(f"a CPU tensor is expected, given one on {value.device}")
+    if value.layout is not torch.strided:
+        raise ValueError(f"a dense tensor is expected, given one with layout {value.layout}")
+    if parameter.dtype != "any" and str(value.dtype).removeprefix("torch.") not in _accepted(parameter.dtype):
+        raise TypeError(f"a tensor of {wanted} is expected, given {_described(value)}")
+    if not value.is_contiguous():
+        strides = f"strides {tuple(value.stride())} for shape {tuple(value.shape)}"
+        raise ValueError(f"a contiguous tensor is expected, given one with {strides}; pass x.contiguous()")
+    return value.data_ptr()
+
+
+def _scalar(parameter: Parameter, value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        raise TypeError(f"a Python number is expected, given {_described(value)}; pass x.item()")
+    if parameter.dtype in INTEGER_BITS:
+        return _integer(parameter.dtype, value)
+    if parameter.dtype == "bool":
+        if not isinstance(value, bool) and value not in (0, 1):
+            raise TypeError(f"True or False is expected, given {_described(value)}")
+        return bool(value)
+    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+        raise TypeError(f"a number is expected, given {_described(value)}")
+    return float(value)
+
+
+def _integer(dtype: str, value: Any) -> int:
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"an integer is expected, given {_described(value)}")
+    number: int = value.__index__()
+    low, high = _range(dtype)
+    if not low <= number <= high:
+        raise OverflowError(f"{number} is outside of {dtype} ({low} to {high})")
+    return number
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of {str(value.dtype).removeprefix('torch.')} with shape {tuple(value.shape)}"
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"

@@ -1,0 +1,111 @@
+"""`load_kernels`: from a source beside the calling file to its functions."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cuda_agent.runtime.cache import BuildCache
+from cuda_agent.runtime.compiler import Parser, build, run_program
+from cuda_agent.runtime.errors import KernelError
+from cuda_agent.runtime.signatures import Signatures, read_beside
+from cuda_agent.runtime.sourcetree import SourceTree, read_tree
+
+CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
+ENTRY = "model_new.py"
+
+_parser: Parser | None = None
+
+
+def set_signature_parser(parser: Parser | None) -> None:
+    """Installs what finds signatures in sources that have none stored; importing `cuda_agent.backends` does so."""
+    global _parser
+    _parser = parser
+
+
+class Kernels:
+    """The `extern "C"` functions of one source as attributes."""
+
+    def __init__(self, path: str, library: Any, signatures: Signatures) -> None:
+        from cuda_agent.runtime.calls import bind
+
+        self._path = path
+        self._signatures = signatures
+        self._library = library
+        for function in signatures.functions:
+            try:
+                setattr(self, function.name, bind(getattr(library, function.name), function))
+            except AttributeError:
+                raise KernelError(f"{path}: the library has no function {function.name}") from None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        reason = self._signatures.unsupported.get(name)
+        if reason is not None:
+            raise AttributeError(f"{self._path}: {name} cannot be called from Python: {reason}")
+        offered = ", ".join(function.name for function in self._signatures.functions) or "none"
+        hint = 'functions are those declared extern "C"'
+        raise AttributeError(f"{self._path} has no function {name!r}; it has: {offered} ({hint})")
+
+    def __dir__(self) -> list[str]:
+        return [function.name for function in self._signatures.functions]
+
+    def __repr__(self) -> str:
+        return f"<kernels of {self._path}: {', '.join(map(str, self._signatures.functions))}>"
+
+
+def load_kernels(path: str | os.PathLike[str]) -> Kernels:
+    """The functions of a kernel source, which is built unless the cache has it; `path` is relative to the calling file.
+
+    Raises KernelBuildError with the compiler's first errors, or KernelError.
+    """
+    import torch  # noqa: F401  first, so that kernels share the OpenMP runtime that torch brings along
+
+    folder = _folder_of(sys._getframe(1).f_globals.get("__file__"))
+    source = Path(os.path.abspath(folder / path))
+    if source.suffix not in CPP_SUFFIXES:
+        raise KernelError(f"{source.name}: kernels are C++ sources ({', '.join(CPP_SUFFIXES)})")
+    if not source.is_file():
+        raise KernelError(f"no kernel source {source} (the path {str(path)!r} is relative to {folder})")
+    tree = read_tree(source, root_of(source, folder))
+    stored = read_beside(source, tree.digest)
+    parser = _parser if stored is not None else _required_parser(tree)
+    built = build(tree, cache=BuildCache.from_environment(), parser=parser)
+    signatures = stored or built.signatures or _required_parser(tree)(tree, built.library, run_program)
+    return Kernels(tree.main, _opened(built.library, tree.main), signatures)
+
+
+def root_of(source: Path, folder: Path) -> Path:
+    """The solution's folder: the nearest above `source` with a model_new.py, else the caller's, else the source's."""
+    for parent in list(source.parents)[:4]:
+        if (parent / ENTRY).is_file():
+            return parent
+    return folder if folder in source.parents else source.parent
+
+
+def _folder_of(file: str | None) -> Path:
+    return Path(os.path.abspath(file)).parent if file and os.path.exists(file) else Path.cwd()
+
+
+def _required_parser(tree: SourceTree) -> Parser:
+    """The installed parser. In an exported solution this package is alone and has none; there signatures are stored."""
+    if _parser is None and importlib.util.find_spec("cuda_agent.backends") is not None:
+        importlib.import_module("cuda_agent.backends")
+    if _parser is None:
+        where = f"{tree.root / tree.main}.sig.json"
+        raise KernelError(f"{where} is missing or older than its source; run: cuda-agent build {tree.root}")
+    return _parser
+
+
+def _opened(library: Path, path: str) -> Any:
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError as error:
+        hint = "if its folder is mounted noexec, set CUDA_AGENT_CACHE to another one"
+        raise KernelError(f"{path}: the built library cannot be loaded: {error} ({hint})") from None
