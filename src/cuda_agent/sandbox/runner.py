@@ -8,10 +8,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from cuda_agent.sandbox.jail import UNPRIVILEGED_ID, Limits, system_paths
 
@@ -50,7 +51,9 @@ def run_plain(
     stdin: str = "",
     env: Mapping[str, str] | None = None,
 ) -> Finished:
-    """A `Runner` without any isolation; the whole process group is killed at the time limit."""
+    """A `Runner` without any isolation; the whole process group is killed at the end and at the time limit.
+
+    What a program prints past the limit is read and dropped, so that one that floods costs no memory here."""
     process = subprocess.Popen(
         list(argv),
         cwd=cwd,
@@ -60,22 +63,43 @@ def run_plain(
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
+    assert process.stdin and process.stdout and process.stderr
+    out, err = _Collected(process.stdout), _Collected(process.stderr)
+    threading.Thread(target=_feed, args=(process.stdin, stdin.encode()), daemon=True).start()
     timed_out = False
     try:
-        out, err = process.communicate(stdin.encode(), timeout=timeout_s)
+        process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         timed_out = True
-        os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        raise
-    return Finished(process.returncode, _text(out), _text(err), timed_out)
+    return Finished(process.returncode, out.text(), err.text(), timed_out)
 
 
-def _text(data: bytes) -> str:
-    return data[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+class _Collected:
+    """The first MAX_OUTPUT_BYTES of a pipe, which is read to its end."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe, self._data = pipe, bytearray()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._pipe:
+            while block := os.read(self._pipe.fileno(), 1 << 16):
+                self._data += block[: MAX_OUTPUT_BYTES - len(self._data)]
+
+    def text(self) -> str:
+        # a process that left the group may hold the pipe open for ever
+        self._thread.join(1.0)
+        return bytes(self._data).decode("utf-8", "replace")
+
+
+def _feed(pipe: IO[bytes], data: bytes) -> None:
+    with contextlib.suppress(OSError), pipe:
+        pipe.write(data)
 
 
 WORKSPACE = "/workspace"
