@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
+from cuda_agent.agent.optimize import optimize as _optimize
+from cuda_agent.agent.policy import Policy
+from cuda_agent.agent.result import Result
+from cuda_agent.agent.trajectory import Budget
+from cuda_agent.errors import UsageError
 from cuda_agent.judge import Judge, Settings
 from cuda_agent.judge.settings import Mode, Precision, Protocol, Rules
 from cuda_agent.solution import Solution
-from cuda_agent.store import Store
+from cuda_agent.store import Event, Store
+from cuda_agent.targets import as_task
 from cuda_agent.task import Task
 from cuda_agent.verdict import Verdict
 
+if TYPE_CHECKING:
+    from torch import nn
+
 Path = str | pathlib.Path
+Sandbox = Literal["auto", "require", "off"]
 
 
 def evaluate(
@@ -25,7 +37,7 @@ def evaluate(
     mode: Mode = "eval",
     careful: bool = False,
     device: str = "cpu",
-    sandbox: Literal["auto", "require", "off"] = "auto",
+    sandbox: Sandbox = "auto",
     store: Store | Path | None = None,
 ) -> Verdict:
     """The verdict on one solution, which is in the store when this returns.
@@ -37,11 +49,75 @@ def evaluate(
     task = task if isinstance(task, Task) else Task.from_file(task)
     solution = solution if isinstance(solution, Solution) else Solution.from_path(solution)
     settings = Settings(rules=rules, precision=precision, protocol=protocol, mode=mode, careful=careful, device=device)
-    opened = store if isinstance(store, Store) else Store(store)
-    try:
-        with Judge(store=opened, sandbox=sandbox) as judge:
+    with _opened(store) as store:
+        with Judge(store=store, sandbox=sandbox) as judge:
             verdict = judge.evaluate(task, solution, settings)
-        return opened.save_verdict(verdict, task, solution)
-    finally:
-        if opened is not store:
-            opened.close()
+        return store.save_verdict(verdict, task, solution)
+
+
+def optimize(
+    target: Task | Path | nn.Module,
+    inputs: Any = None,
+    *,
+    policy: str | Policy = "template",
+    rules: Rules = "any",
+    precision: Precision = "fp32",
+    mode: Mode = "eval",
+    seconds: float = 120.0,
+    out: Path = "runs",
+    sandbox: Sandbox = "auto",
+    store: Store | Path | None = None,
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> Result:
+    """A verified faster version of a module, in a folder below `out`; `result.load(module)` makes it a module again.
+
+    `target` is a live module with its example `inputs` (a tensor, or a tuple or dict of arguments), a task, a task's
+    file, or "module:attribute". Raises UsageError and MachineError; KeyboardInterrupt loses nothing.
+    """
+    task = as_task(target, inputs)
+    settings = Settings(rules=rules, precision=precision, mode=mode)
+    with _opened(store) as store:
+        return _optimize(
+            task,
+            policy=policy,
+            settings=settings,
+            budget=Budget(seconds=seconds),
+            store=store,
+            out=pathlib.Path(out),
+            on_event=on_event,
+            sandbox=sandbox,
+        )
+
+
+def resume(
+    run: str | None = None,
+    *,
+    sandbox: Sandbox = "auto",
+    store: Store | Path | None = None,
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> Result:
+    """Goes on with a run that was killed or interrupted: by its id, by a task's file (its newest run), or the last."""
+    with _opened(store) as store:
+        return _optimize(resume=_run_of(run, store), sandbox=sandbox, store=store, on_event=on_event)
+
+
+def _run_of(name: str | None, store: Store) -> str:
+    if name is None:
+        return "last"
+    if store.run(name) is not None or not pathlib.Path(name).is_file():
+        return name
+    task = Task.from_file(name)
+    runs = [run.id for run in store.runs("optimize") if run.config.get("task") == task.id]
+    if not runs:
+        raise UsageError(f"{store} has no run of {name}")
+    return runs[0]
+
+
+@contextmanager
+def _opened(store: Store | Path | None) -> Iterator[Store]:
+    """A store that was given open stays open."""
+    if isinstance(store, Store):
+        yield store
+    else:
+        with Store(store) as opened:
+            yield opened

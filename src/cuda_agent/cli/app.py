@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import cuda_agent
-from cuda_agent.cli import build, cache, console, doctor, evaluate, show
+from cuda_agent.cli import build, cache, console, doctor, evaluate, optimize, show
 
 app = typer.Typer(
     name="cuda-agent",
@@ -21,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("optimize")(optimize.optimize)
 app.command("evaluate")(evaluate.evaluate)
 app.command("build")(build.build)
 app.command("show")(show.show)
