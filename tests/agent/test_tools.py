@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import time
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +157,14 @@ def test_bash_in_the_sandbox(workspace: Workspace, tmp_path: Path, monkeypatch: 
     searched = use(workspace, "grep", json.dumps({"pattern": "x", "files": "made.txt"}), runner=SandboxedRunner())
     assert searched.content == "made.txt:1: x\n[1 lines]"
     workspace.write({"made.txt": "y"})
+
+
+def test_a_flood_and_a_child_left_behind(workspace: Workspace) -> None:
+    seen = ask(workspace, "bash", command="yes | head -c 300000000")
+    assert len(seen) < MAX_CHARS + 200
+    assert len(workspace.read(".outputs/0001-bash.txt")) <= 1 << 21
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    assert peak_mb < 400
+    began = time.monotonic()
+    assert ask(workspace, "bash", command="sleep 30 & echo here") == "exit code 0\nhere"
+    assert time.monotonic() - began < 5
