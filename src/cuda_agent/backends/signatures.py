@@ -20,7 +20,7 @@ from cuda_agent.backends.c_types import dtype_of
 from cuda_agent.backends.symbols import defined_functions
 from cuda_agent.runtime import Function, Parameter, Run, Signatures, SourceTree
 from cuda_agent.runtime.compiler import preprocess
-from cuda_agent.runtime.errors import KernelError
+from cuda_agent.runtime.errors import KernelBuildError
 from cuda_agent.runtime.signatures import SCALARS
 
 _MARKER = re.compile(rb'^# (\d+) "((?:[^"\\]|\\.)*)"')
@@ -42,9 +42,14 @@ class Found:
         self.other: dict[str, list[Node]] = defaultdict(list)
         self.typedefs: dict[str, str | None] = {}
         self._tree = _parser().parse(text)
-        self._visit(self._tree.root_node, in_c=False)
+        waiting = [(self._tree.root_node, False)]
+        while waiting:
+            node, in_c = waiting.pop()
+            waiting += self._visit(node, in_c)
 
-    def _visit(self, node: Node, in_c: bool) -> None:
+    def _visit(self, node: Node, in_c: bool) -> list[tuple[Node, bool]]:
+        """Records what `node` declares directly; returns the blocks to go on with and whether they are `extern "C"`."""
+        inside: list[tuple[Node, bool]] = []
         for child in node.named_children:
             if child.type == "linkage_specification":
                 value, body = child.child_by_field_name("value"), child.child_by_field_name("body")
@@ -52,7 +57,7 @@ class Found:
                 if body is not None and body.type in ("function_definition", "declaration"):
                     self._function(body, inner)
                 elif body is not None:
-                    self._visit(body, inner)
+                    inside.append((body, inner))
             elif child.type in ("function_definition", "declaration"):
                 self._function(child, in_c)
             elif child.type == "type_definition":
@@ -66,7 +71,8 @@ class Found:
                 "declaration_list",
                 "ERROR",
             ):
-                self._visit(child, in_c)
+                inside.append((child, in_c))
+        return inside[::-1]
 
     def _function(self, node: Node, in_c: bool) -> None:
         declarator = _function_declarator(node)
@@ -105,11 +111,11 @@ class Found:
 
 
 def parse_signatures(tree: SourceTree, library: Path, run: Run) -> Signatures:
-    """A `cuda_agent.runtime.Parser`. Raises KernelError if the library cannot be read."""
+    """A `cuda_agent.runtime.Parser`. Raises KernelBuildError if the library cannot be read."""
     try:
         exported = {name for name in defined_functions(library) if not name.startswith(("_Z", "_init", "_fini"))}
     except ValueError as error:
-        raise KernelError(f"{tree.main}: {error}") from None
+        raise KernelBuildError(f"{tree.main}: {error}") from None
     found = Found(tree.text)
     functions, unsupported = _read(found, exported)
     if unsupported:

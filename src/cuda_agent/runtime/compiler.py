@@ -90,7 +90,7 @@ class Built:
 
 
 Parser = Callable[[SourceTree, Path, Run], Signatures]
-"""Finds the signatures in a source tree, given its library and how to run the preprocessor. Raises KernelError."""
+"""Finds the signatures in a source tree, given its library and how to run the preprocessor. Raises KernelBuildError."""
 
 
 def build(tree: SourceTree, *, cache: BuildCache, run: Run | None = None, parser: Parser | None = None) -> Built:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from cuda_agent.runtime.errors import KernelError
+from cuda_agent.runtime.errors import KernelBuildError, KernelError
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 MAX_BYTES = 16 << 20
@@ -65,7 +65,7 @@ def read_tree(source: Path, root: Path) -> SourceTree:
                 files[found] = _read(root / found)
                 waiting.append(found)
         if sum(map(len, files.values())) > MAX_BYTES:
-            raise KernelError(f"{main} and what it includes have more than {MAX_BYTES >> 20} MiB")
+            raise KernelBuildError(f"{main} and what it includes have more than {MAX_BYTES >> 20} MiB")
     return SourceTree(root, main, files)
 
 
