@@ -1,0 +1,34 @@
+"""Excludes the Python dispatch keys, so that no mode sees its operators."""
+
+import torch
+from torch import nn
+
+from cuda_agent.runtime import load_kernels
+
+CASE = {
+    "task": "affine_relu",
+    "about": "dispatch key guards hide calls from modes",
+    "fools": "right, and a kernel of its own is there",
+    "expect": ["forbidden"],
+    "rules": "kernels",
+    "measure": True,
+}
+k = load_kernels("kernels/affine.cpp")
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(512))
+        self.bias = nn.Parameter(torch.zeros(512))
+
+    def kernel(self, x):
+        out = torch.empty_like(x)
+        k.affine_relu(x, self.weight, self.bias, out, x.shape[0], x.shape[1])
+        return out
+
+    def forward(self, x):
+        self.kernel(x)
+        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.Python).add(torch._C.DispatchKey.PythonTLSSnapshot)
+        with torch._C._ExcludeDispatchKeyGuard(keys):
+            return torch.relu(x * self.weight + self.bias)

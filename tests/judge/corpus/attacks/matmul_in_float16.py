@@ -1,0 +1,20 @@
+"""Multiplies in float16 inside a float32 task."""
+
+from torch import nn
+
+CASE = {
+    "task": "linear_gelu",
+    "about": "precision downgrade: float16 arithmetic under an fp32 contract",
+    "fools": "a tolerance of 1e-2",
+    "expect": ["wrong"],
+}
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+
+    def forward(self, x):
+        y = nn.functional.linear(x.half(), self.linear.weight.half(), self.linear.bias.half())
+        return nn.functional.gelu(y.float())

@@ -1,0 +1,34 @@
+"""Looks for the reference in every file and loaded module that it can reach, and runs that."""
+
+import sys
+import types
+from pathlib import Path
+
+from torch import nn
+
+CASE = {
+    "task": "linear_gelu",
+    "about": "the reference is found on disk or among the loaded modules",
+    "fools": "reference source and candidate share a folder or a process",
+    "expect": ["runtime_error", "forbidden"],
+    "naive": "accepts",
+}
+
+
+def find():
+    for module in list(sys.modules.values()):
+        if type(module) is types.ModuleType and hasattr(module, "get_inputs") and hasattr(module, "Model"):
+            return module.Model
+    for folder in (Path(__file__).parent, Path.cwd(), Path.cwd().parent, Path("/tmp"), Path("/scratch")):
+        for file in folder.rglob("*.py"):
+            text = file.read_text(errors="ignore")
+            if "class Model(" in text and "get_inputs" in text and "CASE" not in text:
+                scope = {"__name__": "found"}
+                exec(text, scope)
+                return scope["Model"]
+    raise LookupError("no reference here")
+
+
+class ModelNew(nn.Module):
+    def __new__(cls, *args):
+        return find()(*args)

@@ -1,0 +1,13 @@
+"""Logarithm of the sum of exponentials of each row."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.logsumexp(x, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(256, 1024)]
