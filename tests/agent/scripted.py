@@ -85,7 +85,7 @@ def use(workspace: Workspace, name: str, arguments: str, *, number: int = 1, run
     def refuse(*_: Any) -> Any:
         raise AssertionError("no verdict is expected here")
 
-    context = Context(workspace, runner, None, TASK, None, number, 60.0, refuse)  # type: ignore[arg-type]
+    context = Context(workspace, runner, None, TASK, None, "", number, 60.0, refuse)  # type: ignore[arg-type]
     observation = call_tool(TOOLS, name, arguments, context)
     workspace.write(observation.writes)
     return observation

@@ -7,7 +7,6 @@ not repeated, a verdict that is stored is read back. Only the step that was unde
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
 from collections.abc import Callable
@@ -122,15 +121,24 @@ class Episode:
 
     def _context(self, call: ToolCall) -> Context:
         def record(verb: str, verdict: Verdict, solution: Solution) -> Verdict:
-            stored = self.store.save_verdict(verdict, self.task, solution, self.run_id)
-            data = json.loads(stored.to_json())
+            if not verdict.id:  # the judge stores what it evaluates, but no builds
+                verdict = self.store.save_verdict(verdict, self.task, solution, self.run_id)
+            data = verdict.model_dump(mode="json", by_alias=True)
             self.emit("verdict", call=call.id, verb=verb, verdict=data, solution=solution.id)
-            return stored
+            return verdict
 
         left = float("inf") if self.budget.seconds is None else max(1.0, self.budget.seconds - self.elapsed_s)
-        number, recorded = self.trajectory.calls + 1, self.trajectory.recorded(call.id)
         return Context(
-            self.workspace, self.runner, self.judge, self.task, self.settings, number, left, record, recorded
+            self.workspace,
+            self.runner,
+            self.judge,
+            self.task,
+            self.settings,
+            self.run_id,
+            number=self.trajectory.calls + 1,
+            seconds_left=left,
+            record=record,
+            recorded=self.trajectory.recorded(call.id),
         )
 
     def _put(self, files: Any) -> None:

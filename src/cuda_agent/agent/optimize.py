@@ -186,9 +186,9 @@ def _judge_again(episode: Episode, judged: Judged) -> Judged:
     assert solution is not None
     episode.emit("confirm", solution=judged.solution)
     began = time.monotonic()
-    verdict = episode.judge.evaluate(episode.task, solution, replace(episode.settings, careful=True, measure=True))
-    stored = episode.store.save_verdict(verdict, episode.task, solution, episode.run_id)
-    data = stored.model_dump(mode="json", by_alias=True)
+    settings = replace(episode.settings, careful=True, measure=True)
+    verdict = episode.judge.evaluate(episode.task, solution, settings, run=episode.run_id)
+    data = verdict.model_dump(mode="json", by_alias=True)
     episode.emit("final", solution=judged.solution, verdict=data, seconds=time.monotonic() - began)
     return episode.trajectory.finals[-1]
 

@@ -89,6 +89,9 @@ def spent(trajectory: Trajectory) -> list[tuple[str, float]]:
 
 def _summary(result: Result) -> str:
     if result.verdict is None:
+        again = [f"{j.solution}: {j.verdict.headline()}" for j in result.trajectory.finals]
+        if again:
+            return f"What passed during the search failed when it was judged again ({'; '.join(again)})."
         return "No version passed the judge. The versions below say what was wrong with each."
     if result.faster:
         return f"The version in `best/` is right and faster than {' and '.join(result.faster_than)}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from cuda_agent.verdict import Interval, Verdict
 if TYPE_CHECKING:
     from torch import nn
 
+_PREFIX = "cuda_agent_solution_"
 BASELINES = {"eager": "eager", "compile": "torch.compile"}
 
 
@@ -75,33 +77,36 @@ class Result:
 
 
 def _construct(folder: Path, task: Task) -> nn.Module:
-    import tempfile
-
     from cuda_agent.judge.task_module import init_arguments, load
 
-    with _search_path(folder), tempfile.TemporaryDirectory(prefix="cuda-agent-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="cuda-agent-") as scratch:
         task.write(Path(scratch))
-        args, kwargs = init_arguments(load(Path(scratch)))
-        module: nn.Module = _import(folder / ENTRY).ModelNew(*args, **kwargs)
+        with _imports_from(Path(scratch).resolve()):
+            args, kwargs = init_arguments(load(Path(scratch)))
+            # made from the task's own classes, perhaps, so it stays inside
+            with _imports_from(folder):
+                module: nn.Module = _import(folder / ENTRY).ModelNew(*args, **kwargs)
     return module
 
 
 @contextmanager
-def _search_path(folder: Path) -> Iterator[None]:
-    """`folder` first on sys.path; afterwards the path is as before, and modules named like the task's are gone."""
-    before, known = list(sys.path), sys.modules.get("model")
+def _imports_from(folder: Path) -> Iterator[None]:
+    """`folder` first on sys.path. Its modules are not mixed up with others of the same names, before or afterwards."""
+    names = {path.stem for path in folder.iterdir()} - {"cuda_agent"}
+    path = list(sys.path)
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in names}
     sys.path.insert(0, str(folder))
     try:
         yield
     finally:
-        sys.path[:] = before
-        sys.modules.pop("model", None)
-        if known is not None:
-            sys.modules["model"] = known
+        sys.path[:] = path
+        for name in [name for name in sys.modules if name.partition(".")[0] in names]:
+            del sys.modules[name]
+        sys.modules.update(hidden)
 
 
 def _import(file: Path) -> ModuleType:
-    name = f"cuda_agent_solution_{file.parent.parent.name.replace('-', '_')}"
+    name = _PREFIX + file.parent.parent.name.replace("-", "_")
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not file.is_file():
         raise SolutionError(f"there is no {file}; was the result folder moved?")

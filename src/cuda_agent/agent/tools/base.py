@@ -57,6 +57,8 @@ class Context:
     judge: Judge
     task: Task
     settings: Settings
+    run: str
+    """The run that verdicts belong to."""
     number: int
     seconds_left: float
     record: Callable[[str, Verdict, Solution], Verdict]

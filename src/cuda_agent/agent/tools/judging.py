@@ -35,8 +35,8 @@ def profile(arguments: Nothing, context: Context) -> Observation:
 
 
 def _evaluate(context: Context, solution: Solution, measure: bool) -> Verdict:
-    verdict: Verdict = context.judge.evaluate(context.task, solution, replace(context.settings, measure=measure))
-    return verdict
+    settings = replace(context.settings, measure=measure)
+    return context.judge.evaluate(context.task, solution, settings, run=context.run)
 
 
 def _ask(verb: str, context: Context, question: Callable[[Solution], Verdict]) -> Observation:
@@ -50,7 +50,7 @@ def _ask(verb: str, context: Context, question: Callable[[Solution], Verdict]) -
 def describe(verb: str, verdict: Verdict) -> str:
     """What a person or a model reads first: the outcome, the times, what failed, doubts."""
     lines = [_outcome(verb, verdict)]
-    if verdict.message and verdict.message not in lines[0]:
+    if verdict.message and not verdict.correct:
         lines.append(verdict.message)
     lines += _times(verdict)
     lines += [f"failed check {check.name}: {check.detail}" for check in verdict.checks if check.passed is False]
