@@ -1,4 +1,4 @@
-"""Building a candidate's kernels in the sandbox, before any of its code runs; the trusted side alone fills the cache."""
+"""Building a candidate's kernels in the sandbox before any of its code runs; only the trusted side fills the cache."""
 
 from __future__ import annotations
 

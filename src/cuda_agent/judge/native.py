@@ -30,6 +30,8 @@ def _library() -> ctypes.CDLL:
     library.compare.restype = i64
     library.probe.argtypes = [i64, ctypes.c_int32]
     library.probe.restype = ctypes.c_double
+    library.read_seconds.argtypes = [pointer, i64, ctypes.c_int32]
+    library.read_seconds.restype = ctypes.c_double
     for name in ("copy_cold", "blend"):
         getattr(library, name).restype = None
     return library
@@ -80,3 +82,9 @@ def compare(
 def probe(rounds: int, threads: int) -> float:
     """Seconds a fixed loop takes on so many threads at once (the slowest): longer when something else runs."""
     return float(_library().probe(rounds, threads))
+
+
+def read_seconds(length: int, threads: int) -> float:
+    """Seconds so many threads need to read a buffer of `length` bytes that is as warm as its size allows."""
+    buffer = np.ones(max(length, 64), np.uint8)
+    return float(_library().read_seconds(buffer.ctypes.data, length, threads))

@@ -156,21 +156,22 @@ def owned(op: str) -> Callable[[WorkerFault], InvalidTask]:
     return invalid
 
 
-def prepare(workers: Workers, task: Task, settings: Settings) -> Prepared:
-    """Raises InvalidTask."""
+def prepare(workers: Workers, task: Task, settings: Settings, seeded: bool = False) -> Prepared:
+    """Raises InvalidTask. `seeded` leaves parameters as the constructor makes them from the seed."""
     folder = workers.folder("task-")
     task.write(folder)
     worker = workers.reference(folder)
     reference: Reference | None = None
     try:
         reference = Reference(worker, settings)
-        return _Preparation(reference, task, folder, settings).run()
+        return _Preparation(reference, task, folder, settings, seeded).run()
     finally:
         reference.close() if reference is not None else worker.kill()
 
 
 class _Preparation:
-    def __init__(self, reference: Reference, task: Task, folder: Path, settings: Settings) -> None:
+    def __init__(self, reference: Reference, task: Task, folder: Path, settings: Settings, seeded: bool) -> None:
+        self.seeded = seeded
         self.reference, self.task, self.folder, self.settings = reference, task, folder, settings
         self.generator = np.random.default_rng(secrets.randbits(63))
         self.flags: list[str] = []
@@ -224,7 +225,7 @@ class _Preparation:
             raise InvalidTask("get_inputs() gives other shapes each time; a task has static shapes")
 
     def _states(self, base: Value, rows: Sequence[dict[str, Any]]) -> list[Value]:
-        if self.paper or not base.specs:
+        if self.paper or self.seeded or not base.specs:
             return [base]
         first = contents.jittered_state(base, rows, self.generator)
         return [first, contents.single_elements(first, rows, self.generator)]

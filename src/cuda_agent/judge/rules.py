@@ -1,7 +1,7 @@
 """Which operators a solution may call under which rules. Policy, not security.
 
-`kernels`: own kernels and data movement (allocation, views, copies, casts, layout, concatenation). `libraries`: also the
-vendor's matrix products and convolutions. `any`: everything.
+`kernels`: own kernels and data movement (allocation, views, copies, casts, layout, concatenation).
+`libraries`: also the vendor's matrix products and convolutions. `any`: everything.
 """
 
 from __future__ import annotations
@@ -9,10 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 MOVEMENT = frozenset(
-    ["empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "fill_", "zero_", "scalar_tensor", "tensor", "view", "_unsafe_view", "view_as", "reshape", "_reshape_alias", "_reshape_copy", "flatten", "unflatten", "permute", "transpose", "transpose_", "t", "numpy_T", "movedim", "swapaxes", "swapdims", "expand", "expand_as", "broadcast_to", "slice", "select", "narrow", "squeeze", "squeeze_", "unsqueeze", "unsqueeze_", "as_strided", "as_strided_", "diagonal", "unfold", "split", "split_with_sizes", "chunk", "tensor_split", "unbind", "alias", "detach", "detach_", "lift_fresh", "set_", "resize_", "resolve_conj", "resolve_neg", "view_as_real", "view_as_complex", "is_pinned", "result_type", "contiguous", "clone", "copy_", "_copy_from", "to", "_to_copy", "type_as", "float", "double", "half", "bfloat16", "long", "int", "item", "_local_scalar_dense", "cat", "_cat", "concat", "concatenate", "stack", "hstack", "vstack", "constant_pad_nd", "pad", "roll", "flip", "is_nonzero", "is_floating_point", "is_contiguous", "size", "stride", "numel", "data_ptr", "record_stream"]
+    """
+    empty empty_like empty_strided new_empty new_empty_strided zeros zeros_like new_zeros ones ones_like new_ones
+    full full_like new_full fill_ zero_ scalar_tensor tensor view _unsafe_view view_as reshape _reshape_alias
+    _reshape_copy flatten unflatten permute transpose transpose_ t numpy_T movedim swapaxes swapdims expand
+    expand_as broadcast_to slice select narrow squeeze squeeze_ unsqueeze unsqueeze_ as_strided as_strided_
+    diagonal unfold split split_with_sizes chunk tensor_split unbind alias detach detach_ lift_fresh set_ resize_
+    resolve_conj resolve_neg view_as_real view_as_complex is_pinned result_type contiguous clone copy_ _copy_from
+    to _to_copy type_as float double half bfloat16 long int item _local_scalar_dense cat _cat concat concatenate
+    stack hstack vstack constant_pad_nd pad roll flip is_nonzero is_floating_point is_contiguous size stride numel
+    data_ptr record_stream
+    """.split()  # noqa: SIM905
 )
 LIBRARIES = frozenset(
-    ["mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "matmul", "linear", "mkldnn_linear", "_mkldnn_transpose", "convolution", "_convolution", "convolution_overrideable", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "mkldnn_convolution", "_mkldnn_convolution", "mkldnn_transposed_convolution", "thnn_conv2d", "_slow_conv2d_forward", "slow_conv3d", "slow_conv3d_forward", "slow_conv_transpose2d", "slow_conv_transpose3d", "slow_conv_dilated2d", "slow_conv_dilated3d", "_conv_depthwise2d", "conv_depthwise3d", "_nnpack_spatial_convolution", "mkldnn_reorder_conv2d_weight"]
+    """
+    mm addmm bmm baddbmm mv addmv matmul linear mkldnn_linear _mkldnn_transpose convolution _convolution
+    convolution_overrideable conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+    mkldnn_convolution _mkldnn_convolution mkldnn_transposed_convolution thnn_conv2d _slow_conv2d_forward
+    slow_conv3d slow_conv3d_forward slow_conv_transpose2d slow_conv_transpose3d slow_conv_dilated2d
+    slow_conv_dilated3d _conv_depthwise2d conv_depthwise3d _nnpack_spatial_convolution
+    mkldnn_reorder_conv2d_weight
+    """.split()  # noqa: SIM905
 )
 _BAD_PLACES = ("/tmp/", "/dev/shm/", "/solution/")
 _OWN_BUILDS = "/tmp/cache/"

@@ -196,6 +196,7 @@ def _make(root: Path, key: Key, make: Callable[[Path], None], info: dict[str, An
         work = Path(tempfile.mkdtemp(dir=root / "tmp"))
         try:
             make(work)
+            work.chmod(0o755)  # a sandbox's user reads it too, where it is shown there
             write_manifest(work, {"key": key.name, **info})
             return _publish(root, work, target), False
         finally:

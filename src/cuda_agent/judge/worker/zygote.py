@@ -41,9 +41,11 @@ def main(descriptor: int, with_compiler: bool) -> NoReturn:
 
 def _import_everything(with_compiler: bool) -> None:
     import torch
+    import torch.autograd.profiler
 
-    import cuda_agent.backends
-    import cuda_agent.judge.worker.harness
+    import cuda_agent.backends.signatures
+    import cuda_agent.judge.worker.candidate
+    import cuda_agent.judge.worker.reference
     import cuda_agent.runtime  # noqa: F401
 
     torch.set_grad_enabled(False)
