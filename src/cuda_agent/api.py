@@ -5,15 +5,14 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from cuda_agent.agent.optimize import optimize as _optimize
 from cuda_agent.agent.policy import Policy
 from cuda_agent.agent.result import Result
 from cuda_agent.agent.trajectory import Budget
 from cuda_agent.errors import UsageError
-from cuda_agent.judge import Judge, Settings
-from cuda_agent.judge.settings import Mode, Precision, Protocol, Rules
+from cuda_agent.judge import Judge, Mode, Precision, Protocol, Rules, Sandbox, Settings
 from cuda_agent.solution import Solution
 from cuda_agent.store import Event, Store
 from cuda_agent.targets import as_task
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from torch import nn
 
 Path = str | pathlib.Path
-Sandbox = Literal["auto", "require", "off"]
 
 
 def evaluate(
@@ -39,20 +37,20 @@ def evaluate(
     device: str = "cpu",
     sandbox: Sandbox = "auto",
     store: Store | Path | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Verdict:
     """The verdict on one solution, which is in the store when this returns.
 
-    A task or a solution may be given as a path. For many solutions of one task use `cuda_agent.judge.Judge`, which
-    shares the inputs and the baselines between them. Raises UsageError for what cannot be read, MachineError for a
-    machine that lacks something; what a task or a solution does wrong is a verdict.
+    A task or a solution may be given as a path; `progress` is told each stage as it begins. For many solutions of one
+    task use `cuda_agent.judge.Judge`, which shares the inputs and the baselines between them. Raises UsageError for
+    what cannot be read, MachineError for a machine that lacks something; what a task or a solution does wrong is a
+    verdict.
     """
     task = task if isinstance(task, Task) else Task.from_file(task)
     solution = solution if isinstance(solution, Solution) else Solution.from_path(solution)
     settings = Settings(rules=rules, precision=precision, protocol=protocol, mode=mode, careful=careful, device=device)
-    with _opened(store) as store:
-        with Judge(store=store, sandbox=sandbox) as judge:
-            verdict = judge.evaluate(task, solution, settings)
-        return store.save_verdict(verdict, task, solution)
+    with _opened(store) as store, Judge(store=store, sandbox=sandbox) as judge:
+        return judge.evaluate(task, solution, settings, progress=progress)
 
 
 def optimize(

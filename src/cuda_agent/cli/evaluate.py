@@ -16,6 +16,16 @@ from cuda_agent.errors import CudaAgentError, TaskError
 if TYPE_CHECKING:
     from cuda_agent.verdict import Verdict
 
+_STAGES = {
+    "task": "running the reference …",
+    "build": "building the solution …",
+    "run": "running the solution …",
+    "compare": "comparing on secret inputs …",
+    "rules": "looking at what ran …",
+    "baseline": "timing eager and torch.compile …",
+    "time": "timing the solution …",
+}
+
 
 @guarded
 def evaluate(
@@ -43,15 +53,15 @@ def evaluate(
     chosen = {"rules": rules, "precision": precision, "protocol": protocol, "mode": mode, "sandbox": sandbox}
     settings: dict[str, Any] = {name: option.value for name, option in chosen.items()}
 
-    def judge() -> Verdict:
+    def judge(progress: Callable[[str], None] | None = None) -> Verdict:
         from cuda_agent.api import evaluate
 
-        return evaluate(task, solution, careful=careful, device=device, store=store, **settings)
+        return evaluate(task, solution, careful=careful, device=device, store=store, progress=progress, **settings)
 
     if json:
         return _as_json(judge)
-    with stderr().status(f"judging {solution} …"):
-        verdict = judge()
+    with stderr().status("starting the judge …") as status:
+        verdict = judge(lambda stage: status.update(_STAGES.get(stage, stage)))
     show_verdict(verdict)
     return code_of(verdict)
 
