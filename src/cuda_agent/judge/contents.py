@@ -162,9 +162,11 @@ def _jittered(x: npt.NDArray[Any], name: str, generator: Generator) -> npt.NDArr
     finite = x[np.isfinite(x)]
     spread = float(finite.std()) if finite.size else 0.0
     level = float(np.abs(finite).mean()) if finite.size else 0.0
-    noise = generator.standard_normal(x.shape).astype(x.dtype)
+    noise = generator.standard_normal(x.shape)
     if name.rpartition(".")[2] == "running_var" or (finite.size and finite.min() > 0):
-        return x * np.exp(np.asarray(0.3, x.dtype) * noise)
-    if spread < 1e-3 * (level + 1e-6) or spread == 0.0:
-        return x + np.asarray(0.3 * max(level, 0.5), x.dtype) * noise
-    return x + np.asarray(spread / 3, x.dtype) * noise
+        moved = x * np.exp(0.3 * noise)
+    elif spread < 1e-3 * (level + 1e-6) or spread == 0.0:
+        moved = x + 0.3 * max(level, 0.5) * noise
+    else:
+        moved = x + spread / 3 * noise
+    return np.asarray(moved, x.dtype)

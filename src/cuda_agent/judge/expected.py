@@ -178,9 +178,9 @@ def bound_floats(spec: Spec, runs: Sequence[Floats], oracle: Floats | None) -> F
         floor = FLOOR[spec.dtype] * (np.abs(np.where(finite, want, 0.0)) + scale)
         # oracle error that no double can resolve: results that should be zero
         bound = ERROR_FACTOR * error + TYPICAL_FACTOR * typical + floor + 1e-37
-    bound = np.minimum(bound, np.finfo(np.float32).max).astype(np.float32)
-    bound[unsure] = np.inf
-    return FloatLeaf(spec, want, bound)
+    narrow = np.minimum(bound, np.finfo(np.float32).max).astype(np.float32)
+    narrow[unsure] = np.inf
+    return FloatLeaf(spec, want, narrow)
 
 
 def _rms(x: Floats) -> float:

@@ -219,9 +219,7 @@ class _Preparation:
         return int(self.generator.integers(1, 1 << 31))
 
     def _check_inputs(self, pool: Sequence[Value]) -> None:
-        if [s for s in pool[0].specs] != [s for s in pool[1].specs] or values.skeleton(pool[0].tree) != values.skeleton(
-            pool[1].tree
-        ):
+        if pool[0].specs != pool[1].specs or values.skeleton(pool[0].tree) != values.skeleton(pool[1].tree):
             raise InvalidTask("get_inputs() gives other shapes each time; a task has static shapes")
 
     def _states(self, base: Value, rows: Sequence[dict[str, Any]]) -> list[Value]:

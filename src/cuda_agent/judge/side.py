@@ -76,6 +76,7 @@ class Call:
     seconds: float
     output: Value | None
     claimed_s: float | None
+    waited_s: float = 0.0
     input_changed: bool = False
     aliases_input: bool = False
     reuses_output: bool = False
@@ -200,7 +201,8 @@ class Side:
         if answer.reply.get("nonce") != nonce:
             raise WorkerFault("garbage", why="a reply to another call")
         claimed = answer.reply.get("span")
-        call = Call(answer.seconds, None, claimed if type(claimed) is float else None, frozen=answer.frozen)
+        own = claimed if type(claimed) is float else None
+        call = Call(answer.seconds, None, own, answer.waited_s, frozen=answer.frozen)
         self._look_at_addresses(call, answer.reply)
         found = [
             self._slots.bytes[base + o : base + o + d.nbytes]

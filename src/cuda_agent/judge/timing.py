@@ -42,6 +42,8 @@ MIN_ROUNDS, MAX_ROUNDS = 7, 40
 PROBE_ROUNDS = 60_000
 LOUD = 1.3
 """A probe slower than this multiple of its best says that something else runs."""
+WAITED = 0.1
+"""So does a baseline whose threads waited for a core for more than this share of its call."""
 COMPILE_TIMEOUT_S = 180.0
 FLOOR_BYTES = 1 << 20
 TOO_FAST_S = 20e-6
@@ -55,12 +57,20 @@ class Timed(Protocol):
 
 @dataclass
 class Pair:
-    """What one fresh pair of workers gave: seconds per call of each side, and the probe's time before each round."""
+    """What one fresh pair of workers gave, a value for each round: seconds per call of each side, and whether the
+    machine was quiet (the probe before it, and the time that the baseline's threads waited for a core)."""
 
     baseline: list[float] = field(default_factory=list)
     candidate: list[float] = field(default_factory=list)
     claimed: list[float] = field(default_factory=list)
-    probes: list[float] = field(default_factory=list)
+    quiet: list[bool] = field(default_factory=list)
+
+    def kept(self) -> tuple[list[float], list[float]]:
+        """Both sides' seconds in the quiet rounds, pairs together; the quieter half where hardly any was quiet."""
+        quiet = np.asarray(self.quiet)
+        if np.count_nonzero(quiet) < max(3, quiet.size // 3):
+            quiet = np.ones(quiet.shape, bool)
+        return list(np.asarray(self.baseline)[quiet]), list(np.asarray(self.candidate)[quiet])
 
 
 @dataclass
@@ -248,7 +258,7 @@ def take_turns(
         rounds += 1
         inputs = [_fresh(prepared, generator, buffer) for buffer in buffers]
         copy = [bool(generator.integers(2)) for _ in inputs]
-        pair.probes.append(clock.probe())
+        probe = clock.probe()
         if generator.integers(2):
             ours = candidate.calls(inputs, copy)
             theirs = baseline.calls(inputs, copy)
@@ -257,6 +267,8 @@ def take_turns(
             ours = candidate.calls(inputs, copy)
         pair.baseline.append(float(np.median([c.seconds for c in theirs])))
         pair.candidate.append(float(np.median([c.seconds for c in ours])))
+        waited = sum(c.waited_s for c in theirs) > WAITED * sum(c.seconds for c in theirs)
+        pair.quiet.append(probe <= LOUD and not waited)
         pair.claimed += [c.claimed_s for c in ours if c.claimed_s is not None]
         if measured is not None and isinstance(candidate, Candidate):
             _compare_timed(prepared, candidate, theirs, ours, measured)
@@ -322,12 +334,8 @@ def _class_differs(want: values.Floats, got: values.Floats) -> np.ndarray[tuple[
 
 def _account(measured: Measured, pair: Pair, null_s: float, candidate: Candidate) -> None:
     """Drops the rounds in which the machine was busy, pairs together, and adds what the pair says."""
-    probes = np.asarray(pair.probes)
-    quiet = probes <= LOUD
-    measured.loud += (float((~quiet).mean()) - measured.loud) / (measured.pairs + 1)
-    if np.count_nonzero(quiet) < max(3, probes.size // 3):
-        quiet = probes <= np.median(probes)
-    ours, theirs = np.asarray(pair.candidate)[quiet], np.asarray(pair.baseline)[quiet]
+    measured.loud += (1 - float(np.mean(pair.quiet)) - measured.loud) / (measured.pairs + 1)
+    theirs, ours = pair.kept()
     measured.pairs += 1
     measured.null_s = null_s
     measured.prepare_s = candidate.prepare_s
@@ -336,7 +344,7 @@ def _account(measured: Measured, pair: Pair, null_s: float, candidate: Candidate
     measured.eager_s.append(max(0.0, float(np.median(theirs)) - null_s))
     if pair.claimed:
         measured.claimed_s = float(np.median(pair.claimed))
-    ratio = statistics.pair_log_ratio(list(theirs), list(ours), null_s)
+    ratio = statistics.pair_log_ratio(theirs, ours, null_s)
     if ratio is not None:
         measured.log_ratios.append(ratio)
 
@@ -376,10 +384,7 @@ def measure_compiled(clock: Clock, prepared: Prepared, settings: Settings, pairs
             )
         finally:
             compiled.close()
-        quiet = np.asarray(pair.probes) <= max(LOUD, float(np.median(pair.probes)))
-        ratio = statistics.pair_log_ratio(
-            list(np.asarray(pair.baseline)[quiet]), list(np.asarray(pair.candidate)[quiet]), null_s
-        )
+        ratio = statistics.pair_log_ratio(*pair.kept(), null_s)
         if ratio is not None:
             ratios.append(ratio)
     if len(ratios) < 2:

@@ -107,7 +107,7 @@ def array(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
     """The tensor in its logical shape (a strided view); bfloat16 as float32."""
     if spec.numel == 0:
         return np.zeros(spec.shape, np.float32 if spec.dtype == "bfloat16" else _NUMPY[spec.dtype])
-    flat = data.view(_NUMPY[spec.dtype])
+    flat: npt.NDArray[Any] = data.view(_NUMPY[spec.dtype])
     strides = [s * spec.itemsize for s in spec.stride]
     view = np.lib.stride_tricks.as_strided(flat, spec.shape, strides)
     if spec.dtype == "bfloat16":

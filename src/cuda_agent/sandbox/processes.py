@@ -56,6 +56,16 @@ class Crowd:
                 pass
 
 
+def waited_ns(pid: int) -> int:
+    """Nanoseconds that the threads of a process were ready to run and had no core; 0 where the kernel does not say."""
+    total = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/schedstat") as file:
+                total += int(file.read().split()[1])
+    return total
+
+
 def _shared_memory_bytes() -> int:
     """What lies in the sandbox's own memory file systems."""
     total = 0

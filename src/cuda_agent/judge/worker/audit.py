@@ -17,7 +17,7 @@ _baseline: set[str] = set()
 _PYTHON_DOORS = ("numpy", "__array__")
 
 
-def before_import(rules: str, disable_kernels: bool) -> None:
+def before_import(rules: str, without_kernels: bool) -> None:
     """Called once, before the candidate's first line: remembers what is loaded, closes numpy's door under rules."""
     _baseline.update(_libraries())
     if rules != "any":
@@ -26,10 +26,10 @@ def before_import(rules: str, disable_kernels: bool) -> None:
         sys.modules["numpy"] = None  # type: ignore[assignment]
         for name in _PYTHON_DOORS:
             setattr(torch.Tensor, name, _closed)
-    if disable_kernels:
-        import cuda_agent.runtime
+    if without_kernels:
+        from cuda_agent.runtime.calls import disable_kernels
 
-        cuda_agent.runtime.disable_kernels()
+        disable_kernels()
 
 
 def _closed(*_: Any, **__: Any) -> Any:

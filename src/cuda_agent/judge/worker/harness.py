@@ -240,7 +240,9 @@ def cast_floats(value: Any, dtype: torch.dtype) -> Any:
 def describe_state(model: torch.nn.Module) -> tuple[list[dict[str, Any]], list[torch.Tensor]]:
     """Parameters and buffers that a state dict holds, in its order, each tensor once even where it has two names."""
     parameters = dict(model.named_parameters(remove_duplicate=False))
-    rows, tensors, seen = [], [], {}
+    rows: list[dict[str, Any]] = []
+    tensors: list[torch.Tensor] = []
+    seen: dict[Any, str] = {}
     for name, value in model.state_dict(keep_vars=True).items():
         if not isinstance(value, torch.Tensor):
             continue

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from cuda_agent.judge.worker import wire
 from cuda_agent.sandbox import jail, linux
-from cuda_agent.sandbox.processes import Crowd
+from cuda_agent.sandbox.processes import Crowd, waited_ns
 
 FREEZE_PATIENCE_S = 2.0
 WATCH_EVERY_S = 0.1
@@ -109,6 +109,7 @@ class Keeper:
             self.stop()
         staged = order["staged"]
         calls, at = [], 0
+        waited = waited_ns(self.pid)
         if not staged:
             self.wake()
         for call in order["calls"]:
@@ -121,7 +122,7 @@ class Keeper:
             if row["state"] != "ok":
                 break
         frozen = self.stop()
-        return {"state": "ok", "calls": calls, "frozen": frozen}
+        return {"state": "ok", "calls": calls, "frozen": frozen, "waited_s": (waited_ns(self.pid) - waited) * 1e-9}
 
     def _staged_call(self, call: dict[str, Any], timeout_s: float, at: int) -> tuple[float, dict[str, Any]]:
         wire.send(self.worker, call["request"])

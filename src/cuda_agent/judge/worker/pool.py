@@ -155,6 +155,8 @@ class Answer:
     reply: dict[str, Any]
     data: list[Bytes]
     seconds: float = 0.0
+    waited_s: float = 0.0
+    """Time that its threads waited for a core, a call's share of the turn."""
     frozen: bool = True
 
 
@@ -210,6 +212,7 @@ class Worker:
         for call, row in zip(calls, answer["calls"], strict=False):
             found = self._checked(row, copied=not staged or call["copy"])
             found.seconds, found.frozen = float(row["seconds"]), bool(answer["frozen"])
+            found.waited_s = float(answer["waited_s"]) / len(calls)
             answers.append(found)
         return answers
 
