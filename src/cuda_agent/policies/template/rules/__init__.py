@@ -1,0 +1,1 @@
+"""Rules that turn ATen operators into the intermediate form, one file for each family."""
