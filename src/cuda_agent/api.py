@@ -11,11 +11,10 @@ from cuda_agent.agent.optimize import optimize as _optimize
 from cuda_agent.agent.policy import Policy
 from cuda_agent.agent.result import Result
 from cuda_agent.agent.trajectory import Budget
-from cuda_agent.errors import UsageError
+from cuda_agent.errors import TaskError, UsageError
 from cuda_agent.judge import Judge, Mode, Precision, Protocol, Rules, Sandbox, Settings
 from cuda_agent.solution import Solution
 from cuda_agent.store import Event, Store
-from cuda_agent.targets import as_task
 from cuda_agent.task import Task
 from cuda_agent.verdict import Verdict
 
@@ -69,8 +68,8 @@ def optimize(
 ) -> Result:
     """A verified faster version of a module, in a folder below `out`; `result.load(module)` makes it a module again.
 
-    `target` is a live module with its example `inputs` (a tensor, or a tuple or dict of arguments), a task, a task's
-    file, or "module:attribute". Raises UsageError and MachineError; KeyboardInterrupt loses nothing.
+    `target` is a live module with its example `inputs` (forward's arguments as a list, by name, or as one tensor), a
+    task, a task's file, or "module:attribute". Raises UsageError and MachineError; KeyboardInterrupt loses nothing.
     """
     task = as_task(target, inputs)
     settings = Settings(rules=rules, precision=precision, mode=mode)
@@ -97,6 +96,19 @@ def resume(
     """Goes on with a run that was killed or interrupted: by its id, by a task's file (its newest run), or the last."""
     with _opened(store) as store:
         return _optimize(resume=_run_of(run, store), sandbox=sandbox, store=store, on_event=on_event)
+
+
+def as_task(target: Task | Path | nn.Module, inputs: Any = None) -> Task:
+    """The task that `target` is: one already, a file, `module:attribute`, a live module with inputs. Raises TaskError."""
+    if isinstance(target, Task):
+        return target
+    if isinstance(target, str) and ":" in target and not pathlib.Path(target).exists():
+        return Task.from_reference(target)
+    if isinstance(target, Path):
+        return Task.from_file(target)
+    if inputs is None:
+        raise TaskError("a live module needs example inputs: optimize(module, inputs)")
+    return Task.from_module(target, inputs)
 
 
 def _run_of(name: str | None, store: Store) -> str:
