@@ -31,39 +31,45 @@ def normalised(source: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body
-            if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-                if isinstance(body[0].value.value, str):
-                    node.body = body[1:] or [ast.Pass()]
+            if body and _is_text(body[0]):
+                node.body = body[1:] or [ast.Pass()]
     return ast.unparse(tree)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def local_imports(path: Path, source: str) -> dict[str, str]:
     """The Python files beside `path` that it imports, directly or through one another: {relative path: text}."""
     folder = path.parent
     found: dict[str, str] = {}
-    waiting = [source]
+    waiting: list[tuple[str, tuple[str, ...]]] = [(source, ())]
     while waiting:
+        text, package = waiting.pop()
         try:
-            tree = ast.parse(waiting.pop())
+            tree = ast.parse(text)
         except (SyntaxError, ValueError):
             continue
-        for name in _imported_modules(tree):
+        for name in _imported_modules(tree, package):
             relative = Path(*name.split("."))
             for candidate in (relative.with_suffix(".py"), relative / "__init__.py"):
                 file = folder / candidate
                 if file.is_file() and str(candidate) not in found and file != path:
                     found[str(candidate)] = read_text(file)
-                    waiting.append(found[str(candidate)])
+                    waiting.append((found[str(candidate)], candidate.parent.parts))
     return found
 
 
-def _imported_modules(tree: ast.AST) -> list[str]:
+def _imported_modules(tree: ast.AST, package: tuple[str, ...]) -> list[str]:
+    """Dotted names, those of relative imports made absolute; `package` is that of the file."""
     names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
+            above = package[: max(0, len(package) - node.level + 1)] if node.level else ()
+            base = ".".join([*above, *([node.module] if node.module else [])])
             if base:
                 names.append(base)
             names += [f"{base}.{alias.name}" if base else alias.name for alias in node.names]

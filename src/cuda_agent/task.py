@@ -12,9 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from cuda_agent.errors import TaskError
 from cuda_agent.sources import content_id, local_imports, read_text
+
+if TYPE_CHECKING:
+    from torch import nn
 
 ENTRY = "model.py"
 
@@ -29,6 +33,9 @@ class Task:
     def __post_init__(self) -> None:
         if ENTRY not in self.files:
             raise TaskError(f"a task needs a {ENTRY}; it has {sorted(self.files)}")
+        for path in self.files:
+            if Path(path).is_absolute() or ".." in Path(path).parts:
+                raise TaskError(f"{path!r} leaves the task's folder")
         object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
         _check_source(self.files[ENTRY], self.name)
 
@@ -57,8 +64,33 @@ class Task:
             raise TaskError(f"no such task: {path}") from None
         except (OSError, ValueError) as error:
             raise TaskError(f"the task {path} cannot be read: {error}") from None
-        imports.pop(ENTRY, None)
+        if ENTRY in imports:
+            raise TaskError(f"{path} imports {ENTRY} beside it, but a task's own file gets that name; rename {ENTRY}")
         return cls({ENTRY: source, **imports}, path.stem)
+
+    @classmethod
+    def from_module(cls, module: nn.Module, inputs: Any, name: str | None = None) -> Task:
+        """A task from a live module and example inputs: forward's arguments as a list, by name, or as one tensor.
+
+        The source is the module in evaluation mode for these shapes; its `Model` takes the module's state dict.
+        Raises TaskError.
+        """
+        from cuda_agent.live_task import module_files
+
+        name = name or type(module).__name__
+        return cls(module_files(module, inputs, name), name)
+
+    @classmethod
+    def from_reference(cls, reference: str, folder: str | Path = ".") -> Task:
+        """A task from `package.module:attribute` or `file.py:attribute`, looked up in `folder` first.
+
+        The attribute is an nn.Module class whose file has `get_inputs()`, or an instance, with `get_inputs()` or
+        `example_inputs` beside it. Raises TaskError.
+        """
+        from cuda_agent.live.reference import reference_files
+
+        files, name = reference_files(reference, Path(folder))
+        return cls(files, name)
 
     def write(self, folder: Path) -> None:
         """Writes the files below `folder`, which is made when it is missing."""
