@@ -99,7 +99,7 @@ def resume(
 
 
 def as_task(target: Task | Path | nn.Module, inputs: Any = None) -> Task:
-    """The task that `target` is: one already, a file, `module:attribute`, a live module with inputs. Raises TaskError."""
+    """The task that `target` is: a task, a file, `module:attribute`, or a live module with inputs. Raises TaskError."""
     if isinstance(target, Task):
         return target
     if isinstance(target, str) and ":" in target and not pathlib.Path(target).exists():

@@ -71,6 +71,14 @@ def test_a_newer_schema_is_refused(store: Store, url: str) -> None:
         Store(url)
 
 
+def test_a_verdict_of_another_version_is_one_line(store: Store) -> None:
+    store.save_verdict(Verdict(status=Status.CORRECT))
+    with _connect(store) as connection, connection.begin():
+        connection.exec_driver_sql("""UPDATE verdicts SET record = '{"status": "splendid"}'""")
+    with pytest.raises(UsageError, match=r"another version.*status"):
+        store.verdicts()
+
+
 def test_the_revisions_give_the_tables_of_the_code(store: Store) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext

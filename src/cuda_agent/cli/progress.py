@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 
 _ACTIVITIES = {"compile": "compiling", "verify": "checking", "profile": "timing", "bash": "running"}
 
+_ENDINGS = {
+    "seconds": "the time for the search is used up",
+    "turns": "the turns are used up",
+    "evaluations": "the evaluations are used up",
+    "tokens": "the tokens are used up",
+    "stuck": "the policy's last answers led nowhere",
+    "policy_failed": "the policy failed",
+    "invalid_task": "the task cannot be judged",
+}
+
 
 class Progress:
     """Called with each event of a run. On Ctrl-C it adds how to go on."""
@@ -63,6 +73,11 @@ class Progress:
         if verdict.correct and payload["verb"] == "compile":
             return
         say(f"{_at(payload)}  {payload['verb']:8} {verdict.headline()}", style=self._style(verdict))
+
+    def _on_end(self, payload: Mapping[str, Any]) -> None:
+        if payload["reason"] != "done":
+            detail = f": {payload['detail']}" if payload.get("detail") else ""
+            say(f"{_at(payload)}  {_ENDINGS.get(payload['reason'], payload['reason'])}{detail}", style="yellow")
 
     def _on_confirm(self, payload: Mapping[str, Any]) -> None:
         self._status.update("judging the best one again, with care …")

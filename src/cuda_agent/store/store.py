@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
+from pydantic import ValidationError
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
@@ -104,7 +105,7 @@ class Store:
     def verdict(self, id: str) -> Verdict | None:
         with self._session() as session:
             record = session.scalar(select(VerdictRow.record).where(VerdictRow.id == id))
-            return None if record is None else Verdict.from_json(record)
+            return None if record is None else _verdict(record)
 
     def verdicts(
         self, *, task: str | None = None, solution: str | None = None, run: str | None = None, limit: int | None = None
@@ -120,7 +121,7 @@ class Store:
             if value is not None:
                 query = query.where(column == value)
         with self._session() as session:
-            return [Verdict.from_json(record) for record in session.scalars(query)]
+            return [_verdict(record) for record in session.scalars(query)]
 
     def count_verdicts(self) -> int:
         with self._session() as session:
@@ -221,6 +222,17 @@ class Store:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _verdict(record: str) -> Verdict:
+    try:
+        return Verdict.from_json(record)
+    except ValidationError as error:
+        reason = error.errors()[0]
+        raise UsageError(
+            f"a verdict in the store was written by another version of cuda-agent ({reason['loc']}: {reason['msg']}); "
+            "use that version, or give another place with --store"
+        ) from None
 
 
 def _known_run(session: Session, id: str) -> RunRow:
