@@ -62,7 +62,8 @@ class Pair:
 
     baseline: list[float] = field(default_factory=list)
     candidate: list[float] = field(default_factory=list)
-    claimed: list[float] = field(default_factory=list)
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    """Of each call of the candidate: the keeper's seconds and those that its worker claims."""
     quiet: list[bool] = field(default_factory=list)
 
     def kept(self) -> tuple[list[float], list[float]]:
@@ -79,7 +80,7 @@ class Measured:
     """Logarithms of eager over candidate, one for each pair."""
     candidate_s: list[float] = field(default_factory=list)
     eager_s: list[float] = field(default_factory=list)
-    claimed_s: float | None = None
+    spans: list[tuple[float, float]] = field(default_factory=list)
     null_s: float = 0.0
     prepare_s: float | None = None
     loud: float = 0.0
@@ -269,7 +270,7 @@ def take_turns(
         pair.candidate.append(float(np.median([c.seconds for c in ours])))
         waited = sum(c.waited_s for c in theirs) > WAITED * sum(c.seconds for c in theirs)
         pair.quiet.append(probe <= LOUD and not waited)
-        pair.claimed += [c.claimed_s for c in ours if c.claimed_s is not None]
+        pair.spans += [(c.seconds, c.claimed_s) for c in ours if c.claimed_s is not None]
         if measured is not None and isinstance(candidate, Candidate):
             _compare_timed(prepared, candidate, theirs, ours, measured)
     return pair
@@ -342,8 +343,7 @@ def _account(measured: Measured, pair: Pair, null_s: float, candidate: Candidate
     measured.guards.append(candidate.guards)
     measured.candidate_s.append(max(0.0, float(np.median(ours)) - null_s))
     measured.eager_s.append(max(0.0, float(np.median(theirs)) - null_s))
-    if pair.claimed:
-        measured.claimed_s = float(np.median(pair.claimed))
+    measured.spans += pair.spans
     ratio = statistics.pair_log_ratio(theirs, ours, null_s)
     if ratio is not None:
         measured.log_ratios.append(ratio)

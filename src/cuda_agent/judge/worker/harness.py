@@ -199,7 +199,9 @@ def place(tensor: torch.Tensor) -> dict[str, Any]:
 
 def describe_exception(error: BaseException) -> dict[str, Any]:
     """Type, message and the innermost frames, with the paths of the sandbox as its owner knows them."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_OURS)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((_OURS, "<frozen"))]
+    own = [f for f in frames if f.filename.startswith(_SHOWN)]
+    frames = own or frames
     lines = [f"{_shown(f.filename)}:{f.lineno}: in {f.name}: {f.line or ''}".rstrip(": ") for f in frames[-6:]]
     if isinstance(error, SyntaxError):
         lines.append(f"{_shown(error.filename or '')}:{error.lineno}:{error.offset}: {(error.text or '').strip()}")
@@ -211,8 +213,11 @@ def describe_exception(error: BaseException) -> dict[str, Any]:
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + "/judge"
 
 
+_SHOWN = ("/solution/", "/task/")
+
+
 def _shown(path: str) -> str:
-    for prefix in ("/solution/", "/task/"):
+    for prefix in _SHOWN:
         if path.startswith(prefix):
             return path[len(prefix) :]
     return os.path.basename(path)
