@@ -108,16 +108,21 @@ def _created(store: Store, task: Task, policy: str | Policy, settings: Settings,
     if isinstance(policy, str):
         load_policy(policy)  # an unknown name ends here, before anything is made
     name = policy if isinstance(policy, str) else type(policy).__name__
+    out = _made(out.expanduser().absolute())
     config = {"target": task.name, "task": task.id, "policy": name, "settings": asdict(settings)}
     store.save_task(task)
     run = store.create_run(KIND, {**config, "budget": asdict(budget)})
-    folder = out.expanduser().absolute() / run
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise UsageError(f"the result folder {folder} cannot be made: {error.strerror}; give another place") from None
+    folder = _made(out / run)
     store.update_run(run, config={**config, "budget": asdict(budget), "folder": str(folder)})
     return _Job(run, task, policy, settings, budget, folder)
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the result folder {folder} cannot be made: {error.strerror}; give another place") from None
+    return folder
 
 
 def _resumed(store: Store, name: str, policy: str | Policy, budget: Budget | None) -> _Job:

@@ -1,0 +1,170 @@
+"""The whole way with the real judge: write, compile, verify, profile, the winner again, the result folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted import SOURCE, TASK, do, episode, new_run, play, stop_at
+
+from cuda_agent.agent.optimize import optimize
+from cuda_agent.agent.trajectory import Budget
+from cuda_agent.errors import TaskError, UsageError
+from cuda_agent.judge import Judge, Settings
+from cuda_agent.store import Store
+from cuda_agent.task import Task
+
+ENTRY = """
+import torch
+from torch import nn
+from cuda_agent.runtime import load_kernels
+
+k = load_kernels("kernels/fused.cpp")
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(features))
+
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        k.fused(x, self.weight, out, x.numel() // x.shape[-1], x.shape[-1])
+        return out
+"""
+KERNEL = """#include <cstdint>
+extern "C" void fused(const float* x, const float* w, float* out, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c) {
+            float v = x[r * columns + c] * w[c];
+            out[r * columns + c] = (v > 0 || v != v ? v : 0) + 1.0f;
+        }
+}
+"""
+
+
+def write(kernel: str = KERNEL) -> list[dict[str, Any]]:
+    return [do("write", path="model_new.py", content=ENTRY), do("write", path="kernels/fused.cpp", content=kernel)]
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    with Store(tmp_path_factory.mktemp("judge") / "store.db") as store, Judge(store=store) as made:
+        yield made
+
+
+def answers(trajectory: Any) -> list[str]:
+    return [m["content"] for m in trajectory.messages if m["role"] == "tool"]
+
+
+def test_the_judge_is_asked(tmp_path: Path, judge: Judge) -> None:
+    broken = [do("edit", path="kernels/fused.cpp", old_string="1.0f", new_string="1.0g"), do("compile")]
+    wrong = [do("edit", path="kernels/fused.cpp", old_string="1.0g", new_string="1.5f"), do("verify")]
+    right = [do("edit", path="kernels/fused.cpp", old_string="1.5f", new_string="1.0f"), do("compile"), do("verify")]
+    store, run = new_run(tmp_path)
+    judge.store = store
+    with store:
+        policy = play(*write(), *broken, *wrong, *right)
+        done = episode(tmp_path, policy, store, run, judge=judge, settings=Settings()).run()
+        stored = list(reversed(store.verdicts(run=run)))
+        solution = store.solution(done.judged[-1].solution)
+    said = answers(done)
+    assert said[3].startswith("build_error (stage build)\nkernels/fused.cpp:6:")
+    assert said[5].startswith("wrong (stage compare)\n")
+    assert said[7].startswith("it builds\nVERDICT {")
+    assert said[8].startswith("correct; not timed: use profile\nVERDICT {")
+    assert [j.verb for j in done.judged] == ["compile", "verify", "compile", "verify"]
+    assert [v.id for v in stored] == [j.verdict.id for j in done.judged]
+    assert done.evaluations == 2
+    assert solution is not None and solution.files["kernels/fused.cpp"] == KERNEL
+    assert done.best is not None and done.best.solution == solution.id
+
+
+def test_a_stored_verdict_is_read_back(tmp_path: Path, judge: Judge) -> None:
+    store, run = new_run(tmp_path)
+    judge.store = store
+
+    def started(**options: Any) -> Any:
+        return episode(tmp_path, play(*write(), do("verify")), store, run, judge=judge, settings=Settings(), **options)
+
+    with store:
+        number = 2 + 2 * 3 + 2 + 1
+        with pytest.raises(KeyboardInterrupt):
+            started(on_event=stop_at(number, KeyboardInterrupt)).run()
+        (verdict,) = store.verdicts(run=run)
+        assert store.events(run)[-1].kind == "verdict"
+        done = started().run()
+        assert [v.id for v in store.verdicts(run=run)] == [verdict.id]
+    assert done.end == "done"
+    assert f'"id":"{verdict.id}"' in answers(done)[2]
+
+
+def test_an_invalid_task(tmp_path: Path) -> None:
+    task = Task.from_source(SOURCE.replace("torch.relu(x * self.weight) + 1.0", "torch.rand_like(x)"), "dice")
+    with Store(tmp_path / "store.db") as store:
+        with pytest.raises(TaskError, match=r"dice cannot be judged: .*random"):
+            optimize(task, policy=play(), store=store, out=tmp_path)
+        run = store.last_run()
+        assert run is not None and run.status == "failed"
+
+
+def test_what_cannot_begin(tmp_path: Path) -> None:
+    with Store(tmp_path / "store.db") as store:
+        with pytest.raises(UsageError, match=r"no policy 'tempalte'; there are: .*template"):
+            optimize(TASK, policy="tempalte", store=store, out=tmp_path)
+        with pytest.raises(UsageError, match="no run 'x' to go on with"):
+            optimize(resume="x", store=store)
+        with pytest.raises(UsageError, match="give a task"):
+            optimize(store=store)
+        (tmp_path / "file").write_text("")
+        with pytest.raises(UsageError, match="cannot be made: File exists"):
+            optimize(TASK, policy=play(), store=store, out=tmp_path / "file")
+        assert store.runs() == []
+    assert sorted(p.name for p in tmp_path.iterdir() if p.suffix != ".db-wal" and p.suffix != ".db-shm") == [
+        "file",
+        "store.db",
+    ]
+
+
+@pytest.mark.slow
+def test_from_a_task_to_a_module(tmp_path: Path) -> None:
+    import torch
+
+    policy = play(*write(), do("verify"), do("profile"))
+    events = []
+    with Store(tmp_path / "store.db") as store:
+        result = optimize(
+            TASK, policy=policy, store=store, out=tmp_path / "runs", on_event=events.append, budget=Budget(seconds=60)
+        )
+        run = store.run(result.run)
+        # all of it is stored, so that going on with a finished run does nothing again
+        again = optimize(resume="last", policy=policy, store=store)
+        assert len(store.verdicts(run=result.run)) == 3
+    assert run is not None and run.status == "finished" and run.result is not None
+    assert result.verdict is not None and result.verdict.careful
+    assert again.verdict == result.verdict
+    assert run.result["verdict"] == result.verdict.id
+    assert [e.kind for e in events if e.kind in ("start", "verdict", "end", "confirm", "final")] == (
+        ["start", "verdict", "verdict", "end", "confirm", "final"]
+    )
+    text = (result.folder / "report.md").read_text()
+    assert f"**{result.headline()}**" in text
+    assert (result.folder / "verdict.json").read_text().startswith('{\n  "schema": 1')
+    done = subprocess.run([sys.executable, "-P", result.folder / "example.py"], capture_output=True, text=True)
+    assert done.stdout.startswith("output 0: (64, 256), largest difference"), done.stderr
+
+    reference = _reference(result.task)
+    fast, x = result.load(reference), torch.randn(64, 256)
+    assert torch.allclose(fast(x), reference(x))
+    assert not fast.training
+
+
+def _reference(task: Task) -> Any:
+    values: dict[str, Any] = {"__name__": "model"}
+    exec(compile(task.source, "model.py", "exec"), values)
+    return values["Model"](256).eval()
