@@ -1,0 +1,18 @@
+"""Hinge loss of scores and signs: the computation of KernelBench level 1 problem 100 at a reduced size."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return torch.mean(torch.clamp(1 - predictions * targets, min=0))
+
+
+def get_inputs() -> list[torch.Tensor]:
+    scale = torch.rand(()) + 0.5
+    return [torch.randn(2048, 2048) * scale, torch.randint(0, 2, (2048,)).float() * 2 - 1]
+
+
+def get_init_inputs() -> list[int]:
+    return []
