@@ -1,4 +1,4 @@
-"""Linear, scale, double, clamp, log-sum-exp, Mish: the computation of KernelBench level 2 problem 22 at a reduced size."""
+"""Linear, scale, clamp, log-sum-exp, Mish: the computation of KernelBench level 2 problem 22 at a reduced size."""
 
 import torch
 from torch import nn
