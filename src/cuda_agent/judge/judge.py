@@ -146,7 +146,10 @@ class Judge:
     def baseline(self, task: Task, settings: Settings = DEFAULT_SETTINGS) -> timing.Compiled | None:
         """Measures torch.compile against eager, or takes it from the store; None for a task that cannot be judged."""
         prepared = self.prepared(task, settings)
-        return self.compiled(prepared, settings) if isinstance(prepared, Prepared) else None
+        if not isinstance(prepared, Prepared):
+            return None
+        with self._quiet.exclusive():
+            return self.compiled(prepared, settings)
 
     # -- what an evaluation needs -----------------------------------------------------------------------------------
 
@@ -195,7 +198,9 @@ class Judge:
             return found
 
     def compiled(self, prepared: Prepared, settings: Settings) -> timing.Compiled:
-        """torch.compile against eager: measured once per task, contract, machine and versions; anew when careful."""
+        """torch.compile against eager: measured once per task, contract, machine and versions; anew when careful.
+
+        The caller has the machine to itself (`quiet().exclusive()`)."""
         key = machine.baseline_key(prepared.task, settings)
         if not settings.careful:
             known = self._compiled.get(key)
@@ -206,8 +211,7 @@ class Judge:
                 self._compiled[key] = known
                 return known
         pairs = timing.CAREFUL_PAIRS if settings.careful else timing.COMPILE_PAIRS
-        with self._quiet.exclusive():
-            found = timing.measure_compiled(self.clock(), prepared, settings, pairs)
+        found = timing.measure_compiled(self.clock(), prepared, settings, pairs)
         self._compiled[key] = found
         if self.store is not None:
             data = {"log_ratios": list(found.log_ratios), "why": found.why, "compile_s": found.compile_s}
@@ -371,14 +375,14 @@ class _Evaluation:
     def _time(self) -> None:
         assert self.prepared is not None
         prepared, settings = self.prepared, self.settings
-        with self._stage("baseline"):
-            self.compiled = self.judge.compiled(prepared, settings)
         with contextlib.ExitStack() as stack:
             with self._stage("queue"):
                 stack.enter_context(self.judge.quiet().exclusive())
-            stack.enter_context(self._stage("time"))
-            clock = self.judge.clock()
-            self.measured = timing.measure(clock, prepared, settings, self._candidate, self.compiled.log_ratios)
+            with self._stage("baseline"):
+                self.compiled = self.judge.compiled(prepared, settings)
+            with self._stage("time"):
+                clock = self.judge.clock()
+                self.measured = timing.measure(clock, prepared, settings, self._candidate, self.compiled.log_ratios)
         self.guards += self.measured.guards
         self._compare_claim(self.measured)
 
