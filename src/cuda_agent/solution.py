@@ -90,7 +90,8 @@ class Solution:
                 try:
                     ast.parse(text)
                 except SyntaxError as error:
-                    return f"{name}:{error.lineno}:{error.offset}: {error.msg}"
+                    place = f":{error.lineno}:{error.offset}" if error.lineno else ""
+                    return f"{name}{place}: {error.msg}"
                 except ValueError as error:
                     return f"{name}: {error}"
         return None

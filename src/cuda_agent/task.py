@@ -104,7 +104,8 @@ def _check_source(source: str, name: str) -> None:
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
-        raise TaskError(f"{name}: line {error.lineno}: {error.msg}") from None
+        place = f"line {error.lineno}: " if error.lineno else ""
+        raise TaskError(f"{name}: {place}{error.msg}") from None
     except ValueError as error:
         raise TaskError(f"{name}: {error}") from None
     defined = _top_level_names(tree)

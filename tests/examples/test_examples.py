@@ -22,8 +22,11 @@ MAX_BYTES = 64 << 20
 @pytest.fixture
 def loaded(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr("sys.path", [*sys.path])
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # quicker where other tests use the cores too
     Task.from_file(request.param).write(tmp_path)
     yield load(tmp_path)
+    torch.set_num_threads(threads)
     sys.modules.pop("model", None)
 
 
