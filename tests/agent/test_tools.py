@@ -47,7 +47,7 @@ def test_schemas_are_strict() -> None:
         (
             "read",
             '{"path": "model.py", "lines": 3}',
-            "lines: there is no such argument (there are: path, offset, limit)",
+            "lines: there is no such argument (there are: path, offset, limit, max_chars)",
         ),
         ("verify", '{"fast": true}', "fast: there is no such argument (there are: none)"),
         ("multi_edit", '{"path": "a", "edits": [{"old_string": "x"}]}', "edits.0.new_string: Field required"),
@@ -95,9 +95,10 @@ def test_model_py_cannot_be_edited(workspace: Workspace) -> None:
 
 def test_reading_long_lines_and_files(workspace: Workspace) -> None:
     workspace.write({"wide.txt": "x" * 50_000, "long.txt": "0123456789\n" * 10_000})
-    assert "line 1 is longer and cut here" in ask(workspace, "read", path="wide.txt")
+    assert "line 1 has 50000 characters and is cut; set max_chars" in ask(workspace, "read", path="wide.txt")
+    assert ask(workspace, "read", path="wide.txt", max_chars=50_000) == "x" * 50_000
     first = ask(workspace, "read", path="long.txt", limit=100_000)
-    assert len(first) <= MAX_CHARS
+    assert len(first) <= MAX_CHARS + 100
     assert "of 10000; go on with offset=" in first
     assert ask(workspace, "read", path="long.txt", offset=10_001) == "[long.txt has 10000 lines]"
 

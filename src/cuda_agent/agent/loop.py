@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cuda_agent.agent.answer import check_answer, hint
@@ -113,7 +113,8 @@ class Episode:
         began = time.monotonic()
         observation = call_tool(self.tools, call.name, call.arguments, self._context(call))
         seconds = time.monotonic() - began
-        self.emit("observation", call=call.id, name=call.name, seconds=seconds, **asdict(observation))
+        told = {"content": observation.content, "ok": observation.ok, "writes": dict(observation.writes)}
+        self.emit("observation", call=call.id, name=call.name, seconds=seconds, **told)
         self._put(observation.writes)
         verdict = self.trajectory.recorded(call.id)
         if verdict is not None and verdict.status is Status.INVALID_TASK:

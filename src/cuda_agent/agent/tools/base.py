@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -46,6 +46,8 @@ class Observation:
     ok: bool = True
     writes: Mapping[str, str] = field(default_factory=dict)
     """Files of the workspace that the loop puts in place once the observation is stored."""
+    cut: bool = True
+    """A long content is cut; False for a tool that has a limit of its own."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,9 @@ def call_tool(tools: Sequence[Tool[Any]], name: str, arguments: str, context: Co
         observation = tool.run(checked, context)
     except (UsageError, SolutionError) as error:
         return Observation(f"error: {error}", ok=False)
-    return Observation(clip(observation.content, name, context), observation.ok, observation.writes)
+    if not observation.cut:
+        return observation
+    return replace(observation, content=clip(observation.content, name, context))
 
 
 def _parse(tool: Tool[A], text: str) -> A:

@@ -15,6 +15,7 @@ class Read(Arguments):
     path: str = Field(description="file, relative to the workspace")
     offset: int = Field(1, ge=1, description="first line, counted from 1")
     limit: int = Field(2000, ge=1, description="lines at most")
+    max_chars: int = Field(MAX_CHARS, ge=200, le=4_000_000, description="characters at most")
 
 
 class Write(Arguments):
@@ -39,23 +40,22 @@ class MultiEdit(Arguments):
 
 def read(arguments: Read, context: Context) -> Observation:
     """The lines as they are; when some are left out, a last line in brackets says which and how to go on."""
-    text = context.workspace.read(arguments.path)
-    lines = text.splitlines(keepends=True)
+    lines = context.workspace.read(arguments.path).splitlines(keepends=True)
     first = arguments.offset - 1
     if first >= len(lines):
         return Observation(f"[{arguments.path} has {len(lines)} lines]", ok=first == 0)
     shown, size = first, 0
-    while shown < min(len(lines), first + arguments.limit) and size + len(lines[shown]) <= MAX_CHARS - 200:
+    while shown < min(len(lines), first + arguments.limit) and size + len(lines[shown]) <= arguments.max_chars:
         size += len(lines[shown])
         shown += 1
     if shown == first:
-        cut = lines[first][: MAX_CHARS - 200]
-        return Observation(f"{cut}\n[line {first + 1} is longer and cut here; use bash, such as cut -c or python]")
+        note = f"[line {first + 1} has {len(lines[first])} characters and is cut; set max_chars for more]"
+        return Observation(f"{lines[first][: arguments.max_chars]}\n{note}", cut=False)
     content = "".join(lines[first:shown])
     if first == 0 and shown == len(lines):
-        return Observation(content)
+        return Observation(content, cut=False)
     rest = "" if shown == len(lines) else f"; go on with offset={shown + 1}"
-    return Observation(f"{content.rstrip()}\n[lines {first + 1} to {shown} of {len(lines)}{rest}]")
+    return Observation(f"{content.rstrip()}\n[lines {first + 1} to {shown} of {len(lines)}{rest}]", cut=False)
 
 
 def write(arguments: Write, context: Context) -> Observation:
