@@ -23,8 +23,8 @@ def duration(microseconds: float) -> str:
 
 def details(verdict: Verdict) -> Iterator[str]:
     """What stands below the headline."""
+    yield from verdict.message.splitlines()[1:]
     if not verdict.correct:
-        yield from verdict.message.splitlines()[1:]
         yield f"stopped at: {verdict.stage}"
     times = [("candidate", verdict.time_us.candidate), ("eager", verdict.time_us.eager)]
     times += [("torch.compile", verdict.time_us.compile), ("floor", verdict.time_us.floor)]
@@ -32,8 +32,6 @@ def details(verdict: Verdict) -> Iterator[str]:
         yield f"time a call: {shown}"
     if verdict.time_us.prepare is not None:
         yield f"prepare(): {duration(verdict.time_us.prepare)}, not counted above"
-    if verdict.correct and verdict.message:
-        yield from verdict.message.splitlines()
     yield from (f"failed check: {check.name}: {check.detail}" for check in verdict.checks if check.passed is False)
     yield from (f"flag: {flag}" for flag in verdict.flags)
     if missing := [name for name, active in verdict.guards.items() if not active]:
