@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -10,15 +11,19 @@ from pathlib import Path
 
 from cuda_agent.backends import backend_for
 from cuda_agent.errors import BuildError, MachineError, SolutionError
-from cuda_agent.judge.rejected import Rejected, cleaned
+from cuda_agent.judge.rejected import Rejected, cleaned, rejected
+from cuda_agent.judge.worker.pool import WorkerFault
 from cuda_agent.judge.workers import Workers
 from cuda_agent.runtime import BuildCache
 from cuda_agent.sandbox import Limits, SandboxedRunner
+from cuda_agent.sandbox.runner import give_to
 from cuda_agent.solution import Solution
 from cuda_agent.verdict import Status
 
 BUILD_LIMITS = Limits(memory_bytes=8 << 30, scratch_bytes=2 << 30, processes=128)
 PREBUILT = "/prebuilt"
+MAX_EXTENSION_BYTES = 512 << 20
+EXTENSION_TIMEOUT_S = 300.0
 
 
 @dataclass
@@ -29,6 +34,8 @@ class BuiltSolution:
     entries: dict[str, str]
     seconds: float
     cached: bool
+    extensions: bool
+    """It builds a torch extension when it is imported (`load_inline`)."""
 
     def environment(self) -> Mapping[str, str]:
         return {"CUDA_AGENT_PREBUILT": PREBUILT, "CUDA_AGENT_CACHE": "/tmp/cache"}
@@ -60,4 +67,60 @@ def build(workers: Workers, solution: Solution, cache: BuildCache, require_sandb
     except MachineError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise Rejected(Status.JUDGE_ERROR, "build", str(error)) from None
-    return BuiltSolution(folder, entries, time.monotonic() - started, cached)
+    extensions = any("cpp_extension" in text for name, text in solution.files.items() if name.endswith(".py"))
+    if extensions:
+        try:
+            cached = _build_extensions(workers, solution, folder, entries, cache) and cached
+        except Rejected:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    return BuiltSolution(folder, entries, time.monotonic() - started, cached, extensions)
+
+
+def _build_extensions(
+    workers: Workers, solution: Solution, folder: Path, entries: dict[str, str], cache: BuildCache
+) -> bool:
+    """Lets a worker of its own import the solution, which builds its torch extensions into a folder that only this
+    solution's later workers see: what untrusted code wrote there can fool nobody else."""
+    kept = cache.root / "solutions" / solution.id
+    known = kept.is_dir()
+    if not known:
+        made = workers.folder("extensions-", for_sandbox=True)
+        _import_once(workers, folder, dict(entries), made)
+        give_to(made, os.geteuid()) if os.geteuid() == 0 else None
+        if sum(file.stat().st_size for file in made.rglob("*") if file.is_file()) > MAX_EXTENSION_BYTES:
+            shutil.rmtree(made, ignore_errors=True)
+            raise Rejected(Status.BUILD_ERROR, "build", "its extensions take more than 512 MiB")
+        kept = _kept(made, kept)
+    for entry in sorted((kept / "entries").glob("*")):
+        if entry.is_dir() and not entry.is_symlink():
+            entries[str(entry)] = f"{PREBUILT}/entries/{entry.name}"
+    return known
+
+
+def _kept(made: Path, kept: Path) -> Path:
+    """Moves the folder into the cache; where that cannot be written it stays where it is."""
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        waiting = kept.with_name(f"{kept.name}.{os.getpid()}")
+        shutil.copytree(made, waiting, symlinks=True)
+        os.replace(waiting, kept)
+    except OSError:
+        return made
+    shutil.rmtree(made, ignore_errors=True)
+    return kept
+
+
+def _import_once(workers: Workers, folder: Path, entries: dict[str, str], made: Path) -> None:
+    environment = {"CUDA_AGENT_PREBUILT": PREBUILT, "CUDA_AGENT_CACHE": "/built"}
+    worker = workers.candidate(folder, environment, entries, {str(made): "/built"})
+    try:
+        worker.ask("load", timeout_s=EXTENSION_TIMEOUT_S, precision="fp32", rules="any", disable_kernels=False,
+                   extensions=True)  # fmt: skip
+    except WorkerFault as fault:
+        found = rejected(fault, "build", "importing model_new.py", worker.output.text())
+        message = cleaned(found.message, str(folder))
+        status = Status.BUILD_ERROR if "Error building extension" in message else found.status
+        raise Rejected(status, "build", message) from None
+    finally:
+        worker.kill()

@@ -42,6 +42,7 @@ class Candidate:
         disable_kernels: bool = False,
     ) -> None:
         self.prepared, self.settings, self.folder = prepared, settings, str(built.folder)
+        self.extensions = built.extensions
         self.prepare_s: float | None = None
         self.stage: Stage = "run"
         self.worker: Worker = workers.candidate(built.folder, built.environment(), built.entries)
@@ -58,7 +59,7 @@ class Candidate:
     def _construct(self, disable_kernels: bool) -> None:
         settings, limit = self.settings, self.settings.build_timeout_s
         self._do("importing model_new.py", "load", limit, precision=settings.precision, rules=settings.rules,
-                 disable_kernels=disable_kernels)  # fmt: skip
+                 disable_kernels=disable_kernels, extensions=self.extensions)  # fmt: skip
         try:
             self.side = Side(self.worker, self.prepared.layout, settings.call_timeout_s)
         except WorkerFault as fault:

@@ -20,7 +20,7 @@ from cuda_agent.judge.values import Bytes, Floats, Spec, Value
 
 ERROR_FACTOR = 8.0
 TYPICAL_FACTOR = 4.0
-FLOOR = {"float32": 2e-5, "float64": 2e-5, "complex64": 2e-5, "complex128": 2e-5, "float16": 2e-3, "bfloat16": 1.2e-2}
+FLOOR = {"float32": 2e-5, "float64": 1e-9, "complex64": 2e-5, "complex128": 1e-9, "float16": 2e-3, "bfloat16": 1.2e-2}
 UNSTABLE_SHARE = 1e-3
 """Integers on which the references themselves disagree may be any of theirs, if they are fewer than this."""
 PAPER_TOLERANCE = 1e-2
@@ -30,7 +30,7 @@ PAPER_TOLERANCE = 1e-2
 class FloatLeaf:
     spec: Spec
     want: Floats
-    bound: npt.NDArray[np.float32]
+    bound: Floats
 
     def mismatch(self, spec: Spec, data: Bytes) -> str | None:
         got = values.floats(spec, data)
@@ -178,9 +178,9 @@ def bound_floats(spec: Spec, runs: Sequence[Floats], oracle: Floats | None) -> F
         floor = FLOOR[spec.dtype] * (np.abs(np.where(finite, want, 0.0)) + scale)
         # oracle error that no double can resolve: results that should be zero
         bound = ERROR_FACTOR * error + TYPICAL_FACTOR * typical + floor + 1e-37
-    narrow = np.minimum(bound, np.finfo(np.float32).max).astype(np.float32)
-    narrow[unsure] = np.inf
-    return FloatLeaf(spec, want, narrow)
+    bound = np.minimum(bound, np.finfo(np.float64).max)
+    bound[unsure] = np.inf
+    return FloatLeaf(spec, want, bound)
 
 
 def _rms(x: Floats) -> float:
@@ -191,11 +191,8 @@ def _rms(x: Floats) -> float:
 
 
 def _paper_leaf(spec: Spec, plain: Floats) -> FloatLeaf:
-    with np.errstate(invalid="ignore"):
-        bound = (PAPER_TOLERANCE + PAPER_TOLERANCE * np.abs(np.where(np.isfinite(plain), plain, 0.0))).astype(
-            np.float32
-        )
-    return FloatLeaf(spec, plain, bound)
+    finite = np.where(np.isfinite(plain), plain, 0.0)
+    return FloatLeaf(spec, plain, PAPER_TOLERANCE + PAPER_TOLERANCE * np.abs(finite))
 
 
 def _exact_leaf(spec: Spec, arrays: Sequence[npt.NDArray[Any]]) -> ExactLeaf:
@@ -244,7 +241,7 @@ def _index(shape: Sequence[int], flat: int) -> str:
     return str([int(i) for i in np.unravel_index(flat, shape)]) if shape else "the only element"
 
 
-def _explain(spec: Spec, found: native.Mismatch, want: Floats, got: Floats, bound: npt.NDArray[np.float32]) -> str:
+def _explain(spec: Spec, found: native.Mismatch, want: Floats, got: Floats, bound: Floats) -> str:
     shape = (*spec.shape, 2) if spec.dtype.startswith("complex") else spec.shape
     parts = [f"{found.count} of {want.size} elements are off"]
     for label, i in (("the first", found.first), ("the worst", found.worst)):

@@ -61,7 +61,7 @@ void blend(char* out, const char* a, const char* b, int64_t count, int64_t size,
 
 // Elements of `got` outside `want` ± `bound`. Where `want` is not finite, or `bound` is NaN, the class must be the same
 // (NaN, +inf, -inf); an infinite bound allows anything. Returns how many; fills the first, the worst and its excess.
-int64_t compare(const double* want, const float* bound, const double* got, int64_t n, int64_t* first, int64_t* worst,
+int64_t compare(const double* want, const double* bound, const double* got, int64_t n, int64_t* first, int64_t* worst,
                 double* excess) {
   int64_t bad = 0;
   *first = *worst = -1;

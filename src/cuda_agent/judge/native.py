@@ -63,7 +63,7 @@ class Mismatch:
 
 
 def compare(
-    want: npt.NDArray[np.float64], bound: npt.NDArray[np.float32], got: npt.NDArray[np.float64]
+    want: npt.NDArray[np.float64], bound: npt.NDArray[np.float64], got: npt.NDArray[np.float64]
 ) -> Mismatch | None:
     """None if every element lies within its bound; see native.cpp for NaN and infinities. All flat and contiguous."""
     first, worst, excess = ctypes.c_int64(), ctypes.c_int64(), ctypes.c_double()

@@ -52,9 +52,15 @@ class Workers:
         place = replace(place, environment={**environment, **place.environment})
         return Worker(self._compiler, "reference", place, self.limits, self.isolate)
 
-    def candidate(self, folder: Path, environment: Mapping[str, str], placed: Mapping[str, str]) -> Worker:
+    def candidate(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        placed: Mapping[str, str],
+        writable: Mapping[str, str] | None = None,
+    ) -> Worker:
         """A worker with the solution in `folder`; `placed` are the libraries that were built for it."""
-        place = Place(placed={str(folder): "/solution", **placed}, environment=environment)
+        place = Place(placed={str(folder): "/solution", **placed}, environment=environment, writable=writable or {})
         return Worker(self._plain, "candidate", place, self.limits, self.isolate)
 
     def null(self) -> Worker:

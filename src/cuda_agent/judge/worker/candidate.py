@@ -30,6 +30,10 @@ class CandidateHarness(Harness):
         self.rules = request["rules"]
         torch.set_float32_matmul_precision("highest")
         audit.before_import(self.rules, request["disable_kernels"])
+        if request["extensions"]:
+            from cuda_agent.backends import inline
+
+            inline.install()
         sys.path.insert(0, "/solution")
         os.chdir("/solution")
         self.solution = importlib.import_module("model_new")

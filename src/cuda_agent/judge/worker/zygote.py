@@ -42,7 +42,9 @@ def main(descriptor: int, with_compiler: bool) -> NoReturn:
 def _import_everything(with_compiler: bool) -> None:
     import torch
     import torch.autograd.profiler
+    import torch.utils.cpp_extension
 
+    import cuda_agent.backends.inline
     import cuda_agent.backends.signatures
     import cuda_agent.judge.worker.candidate
     import cuda_agent.judge.worker.reference
