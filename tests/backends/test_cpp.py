@@ -124,6 +124,15 @@ def test_first_lines(folder: Path, cache: BuildCache, source: str, first: str) -
     assert str(caught.value).startswith(first)
 
 
+def test_words_of_included_secrets_are_not_repeated(folder: Path, cache: BuildCache, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2 = open sesame\n")
+    (folder / "kernels/x.cpp").write_text(f'#include "{tmp_path}/secret"\n')
+    with pytest.raises(BuildError) as caught:
+        get_backend("cpp").build(folder, "kernels/x.cpp", cache=cache, runner=run_plain)
+    assert str(caught.value).startswith("kernels/x.cpp:1: error: what is included is no C++ source (in <")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_missing_source_and_missing_compiler(folder: Path, cache: BuildCache, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SolutionError, match=r"no kernel source kernels/y\.cpp"):
         get_backend("cpp").build(folder, "kernels/y.cpp", cache=cache, runner=run_plain)

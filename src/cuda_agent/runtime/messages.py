@@ -111,6 +111,9 @@ def _shown(error: _Error, files: Mapping[str, bytes]) -> str:
         led = f" (instantiated at {error.led_here})" if error.led_here else ""
         snippet = error.snippet or _own_line(error.place, files)
         return "\n".join([f"{error.place}: {kind}: {text}{led}", *snippet])
+    if "/include/" not in error.place.file:
+        # what was included here is no header: its words are not repeated
+        kind, text = "error", "what is included is no C++ source"
     header = "<" + re.sub(r"^.*/include/(?:c\+\+/\d+/)?", "", error.place.file) + ">"
     if error.led_here is None:
         return f"{header}:{error.place.line}: {kind}: {text}"

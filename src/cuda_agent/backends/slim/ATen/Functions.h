@@ -1,0 +1,3 @@
+// All operators are those that the source names.
+#pragma once
+#include <cuda_agent/generated.h>
