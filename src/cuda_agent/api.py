@@ -7,10 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cuda_agent.agent.optimize import optimize as _optimize
-from cuda_agent.agent.policy import Policy
-from cuda_agent.agent.result import Result
-from cuda_agent.agent.trajectory import Budget
 from cuda_agent.errors import TaskError, UsageError
 from cuda_agent.judge import Judge, Mode, Precision, Protocol, Rules, Sandbox, Settings
 from cuda_agent.solution import Solution
@@ -20,6 +16,9 @@ from cuda_agent.verdict import Verdict
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from cuda_agent.agent.policy import Policy
+    from cuda_agent.agent.result import Result
 
 Path = str | pathlib.Path
 
@@ -71,10 +70,13 @@ def optimize(
     `target` is a live module with its example `inputs` (forward's arguments as a list, by name, or as one tensor), a
     task, a task's file, or "module:attribute". Raises UsageError and MachineError; KeyboardInterrupt loses nothing.
     """
+    from cuda_agent.agent.optimize import optimize as search
+    from cuda_agent.agent.trajectory import Budget
+
     task = as_task(target, inputs)
     settings = Settings(rules=rules, precision=precision, mode=mode)
     with _opened(store) as store:
-        return _optimize(
+        return search(
             task,
             policy=policy,
             settings=settings,
@@ -94,8 +96,10 @@ def resume(
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Result:
     """Goes on with a run that was killed or interrupted: by its id, by a task's file (its newest run), or the last."""
+    from cuda_agent.agent.optimize import optimize as search
+
     with _opened(store) as store:
-        return _optimize(resume=_run_of(run, store), sandbox=sandbox, store=store, on_event=on_event)
+        return search(resume=_run_of(run, store), sandbox=sandbox, store=store, on_event=on_event)
 
 
 def as_task(target: Task | Path | nn.Module, inputs: Any = None) -> Task:
