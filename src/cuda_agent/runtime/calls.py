@@ -84,9 +84,8 @@ def _fast_check(name: str, parameter: Parameter, scope: dict[str, Any]) -> str:
         usual = f"{name}.is_cpu and {name}.is_contiguous()"
         if parameter.dtype == "any":
             return usual
-        accepted = _accepted(parameter.dtype)
-        scope[f"dtypes_{parameter.dtype}"] = frozenset(getattr(torch, dtype, None) for dtype in accepted)
-        return f"{name}.dtype in dtypes_{parameter.dtype} and {usual}"
+        scope[parameter.dtype] = getattr(torch, parameter.dtype, None)
+        return f"{name}.dtype is {parameter.dtype} and {usual}"
     if parameter.dtype in INTEGER_BITS:
         low, high = _range(parameter.dtype)
         return f"type({name}) is int and {low} <= {name} <= {high}"
