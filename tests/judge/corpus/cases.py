@@ -69,6 +69,7 @@ class Case:
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     measure: bool = False
     truth: float | None = None
+    ratio_below: float | None = None
     naive: Literal["accepts", "rejects", "not run"] = "accepts"
     naive_order: Literal["reference first", "candidate first", "freed"] = "reference first"
     naive_ratio: float | None = None

@@ -1,0 +1,3 @@
+#pragma once
+
+inline double square(double x) { return x * x; }
