@@ -340,7 +340,9 @@ class BodyWriter:
         return value
 
     def _load_kept(self, buffer: Buffer, axes: Axes) -> Statement:
-        return self._load(Place(buffer, ()), self.row_index(axes))
+        value = self._load(Place(buffer, ()), self.row_index(axes))
+        value.support |= self._p  # each row has its own scratch
+        return value
 
     def row_index(self, axes: Axes) -> Index:
         """The flat index along a row."""

@@ -191,8 +191,8 @@ template <typename T> static inline T floor_divide(T a, T b) {
     T q = a / b;
     return q - T((a % b != 0) & ((a < 0) != (b < 0)));
 }
-static inline float remainder_of(float a, float b) {
-    float r = std::fmod(a, b);
+template <typename T> static inline T remainder_of(T a, T b) {
+    T r = std::fmod(a, b);
     return (r != 0) & ((r < 0) != (b < 0)) ? r + b : r;
 }
 static inline int64_t ceil_divide(int64_t a, int64_t b) { return -floor_divide<int64_t>(-a, b); }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keyword
+import re
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -58,3 +60,12 @@ class Graph(BaseModel):
     effects: list[dict[str, str]] = []
     unused_state: list[State] = []
     problems: list[str] = []
+
+
+_TAKEN = re.compile(r"(t|t0|n|c|low|high|from|to|self|torch|state|fast|arena|stream|[ikvrs]\d+\w*|row\d*|line_\w*|all_\d+)$")
+
+
+def safe_name(name: str) -> str:
+    """A name for generated Python and C++ that collides with none of the generator's own."""
+    name = re.sub(r"\W", "_", name)
+    return f"{name}_" if _TAKEN.match(name) or keyword.iskeyword(name) else name

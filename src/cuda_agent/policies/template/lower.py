@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from cuda_agent.policies.template.graph import Described, Graph, Operator
+from cuda_agent.policies.template.graph import Described, Graph, Operator, safe_name
 from cuda_agent.policies.template.ir import Builder, Const, Input, Node, View, walk
 
 RULE_MODULES = ("pointwise", "reductions", "norms", "movement", "library", "pooling")
@@ -119,14 +119,14 @@ class Lowering:
             if entry.shape is None:
                 self.values[entry.name] = decode(entry.value)
             else:
-                self.values[entry.name] = self.b.input(tuple(entry.shape), str(entry.dtype), entry.name, "argument")
+                self.values[entry.name] = self.b.input(tuple(entry.shape), str(entry.dtype), safe_name(entry.name), "argument")
         for state in self.graph.state:
             self.values[state.name] = self._leaf(state, state.name, "state")
         for constant in self.graph.constants:
             self.values[constant.name] = self._leaf(constant, constant.name, "constant")
 
     def _leaf(self, described: Described, name: str, kind: str) -> Node:
-        return self.b.input(tuple(described.shape or ()), str(described.dtype), name, kind)
+        return self.b.input(tuple(described.shape or ()), str(described.dtype), safe_name(name), kind)
 
     def _count_uses(self) -> None:
         def visit(value: Any) -> None:
@@ -159,6 +159,8 @@ class Lowering:
         kwargs = {k: self._resolve(v) for k, v in op.kwargs.items()}
         if op.op == "python.getitem":
             return args[0][args[1]]
+        if op.shape is None and op.items is None and "_assert" in op.op:
+            return None
         if op.op.startswith("python.") or (op.shape is None and op.items is None):
             raise NoRule(f"{op.op}: a value that is no tensor")
         tensors = _tensors((args, kwargs))
@@ -179,7 +181,7 @@ class Lowering:
         dtypes = {str(d.dtype) for d in described} | {t.dtype for t in _tensors((args, kwargs))}
         if not dtypes <= set(NATIVE_DTYPES):
             raise NoRule(f"no rule for {', '.join(sorted(dtypes - set(NATIVE_DTYPES)))}")
-        if any(0 in (d.shape or ()) for d in described) or any(not t.numel for t in _tensors((args, kwargs))):
+        if 0 in (described[0].shape or ()) or any(not t.numel for t in _tensors((args, kwargs))):
             raise NoRule("no rule for empty tensors")
         result = function(self, op, *args, **kwargs)
         if op.shape is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from cuda_agent.policies.template import cpp
 from cuda_agent.policies.template.body import Buffer
-from cuda_agent.policies.template.graph import Graph, State
+from cuda_agent.policies.template.graph import Graph, State, safe_name
 from cuda_agent.policies.template.knobs import Knobs
 from cuda_agent.policies.template.lower import Lowering, Program
 from cuda_agent.policies.template.schedule import CallStep, KernelStep, Schedule, Scheduler
@@ -165,7 +165,7 @@ class _Writer:
         parts = ['"""Written by cuda-agent\'s template policy."""\n']
         for op, why in self.program.fallbacks.items():
             parts.append(f"# Left to torch: {op} ({why})")
-        constants = [c for c in self.graph.constants if self._used(c.name)]
+        constants = [c for c in self.graph.constants if self._used(safe_name(c.name))]
         imports = ["import base64", "import zlib", ""] if constants else []
         parts += [*imports, "import torch"]
         if has_kernels:
@@ -204,7 +204,7 @@ class _Writer:
     @property
     def _bound(self) -> list[str]:
         """Names of state, constants and derived tensors that `forward` uses."""
-        names = [s.name for s in self.graph.state] + [c.name for c in self.graph.constants]
+        names = [safe_name(x.name) for x in (*self.graph.state, *self.graph.constants)]
         return [n for n in [*names, *(d.node.name for d in self.program.derived)] if self._used_in_forward(n)]
 
     def _used_in_forward(self, name: str) -> bool:
@@ -221,27 +221,28 @@ class _Writer:
             yield "    state = {**dict(self.named_parameters()), **dict(self.named_buffers())}"
         derived_reads = {a.name for d in self.program.derived for a in d.args}  # type: ignore[attr-defined]
         for s in self.graph.state:
-            if s.name in self._bound or s.name in derived_reads:
-                yield f'    {s.name} = state["{s.target}"].detach()'
+            if safe_name(s.name) in self._bound or safe_name(s.name) in derived_reads:
+                yield f'    {safe_name(s.name)} = state["{s.target}"].detach()'
         for c in self.graph.constants:
-            if c.name in self._bound or c.name in derived_reads:
-                yield f"    {c.name} = {self._constant_name(c.name)}"
+            if safe_name(c.name) in self._bound or safe_name(c.name) in derived_reads:
+                yield f"    {safe_name(c.name)} = {self._constant_name(c.name)}"
         for d in self.program.derived:
             yield f"    {d.node.name} = ({d.template.format(*(a.name for a in d.args))}).contiguous()"  # type: ignore[attr-defined]
         yield f"    self._tensors = ({''.join(n + ', ' for n in self._bound)})"
         yield ""
 
     def _forward(self) -> Iterator[str]:
-        names = [i.name for i in self.graph.inputs]
+        names = [safe_name(i.name) for i in self.graph.inputs]
         yield f"def forward({', '.join(['self', *names])}):"
         yield "    if self._tensors is None:"
         yield "        self.prepare()"
         if self._bound:
             yield f"    ({''.join(n + ', ' for n in self._bound)}) = self._tensors"
         for i in self.graph.inputs:
-            if i.shape is not None and self._used_in_forward(i.name) and len(i.shape) > 0:
-                yield f"    if not {i.name}.is_contiguous():"
-                yield f"        {i.name} = {i.name}.contiguous()"
+            name = safe_name(i.name)
+            if i.shape and self._used_in_forward(name):
+                yield f"    if not {name}.is_contiguous():"
+                yield f"        {name} = {name}.contiguous()"
         made: set[str] = set()
         several: dict[str, str] = {}
         for step in self.stages:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cuda_agent.policies.template import cpp
 from cuda_agent.policies.template.body import BodyWriter, Buffer, NeedRealise, Place
+from cuda_agent.policies.template.graph import safe_name
 from cuda_agent.policies.template.ir import (
     Call, Concat, Const, Gather, Input, Node, Point, Position, Reduce, Scan, View, contiguous_strides, walk,
 )
@@ -135,8 +136,7 @@ class Scheduler:
         return self.places.get(node)
 
     def _fresh(self, name: str) -> str:
-        name = "".join(ch if ch.isalnum() else "_" for ch in name)
-        taken = name
+        taken = name = safe_name(name)
         while taken in self._names:
             self._count += 1
             taken = f"{name}_{self._count}"
@@ -158,7 +158,7 @@ class Scheduler:
             return place
         if isinstance(node, Call):
             return self._call(node)
-        buffer = Buffer(self._fresh("t"), node.dtype, node.numel, "temporary")
+        buffer = Buffer(self._fresh("out"), node.dtype, node.numel, "temporary")
         self.shapes[buffer] = node.shape
         place = Place(buffer, contiguous_strides(node.shape))
         if isinstance(node, Concat):
