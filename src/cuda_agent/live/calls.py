@@ -136,7 +136,12 @@ def _named(target: Any, args: list[Any], kwargs: dict[str, Any], write: Callable
     base = _base(target)
     if base.startswith("_"):
         return None
+    family, _, rest = base.partition("_")
+    if family in ("linalg", "special", "fft") and hasattr(getattr(torch, family), rest):
+        return f"torch.{family}.{rest}({_joined(args, kwargs, write)})"
     in_place = base.endswith("_")
+    if in_place and not hasattr(torch.Tensor, base) and hasattr(functional, base):
+        return f"F.{base}({_joined(args, kwargs, write)})"
     if (in_place or base in _METHODS or not hasattr(torch, base)) and hasattr(torch.Tensor, base) and args:
         return f"{write(args[0])}.{base}({_joined(args[1:], kwargs, write)})"
     return f"torch.{base}({_joined(args, kwargs, write)})" if callable(getattr(torch, base, None)) else None
