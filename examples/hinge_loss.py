@@ -11,7 +11,7 @@ class Model(nn.Module):
 
 def get_inputs() -> list[torch.Tensor]:
     scale = torch.rand(()) + 0.5
-    return [torch.randn(2048, 2048) * scale, torch.randint(0, 2, (2048,)).float() * 2 - 1]
+    return [torch.rand(8192, 256) * scale, torch.randint(0, 2, (256,)).float() * 2 - 1]
 
 
 def get_init_inputs() -> list[int]:
