@@ -13,7 +13,7 @@ from cuda_agent.policies.template import cpp
 from cuda_agent.policies.template.body import Buffer
 from cuda_agent.policies.template.graph import Graph, State, safe_name
 from cuda_agent.policies.template.knobs import Knobs
-from cuda_agent.policies.template.lower import Lowering, Program
+from cuda_agent.policies.template.lower import Lowering, Program, decode
 from cuda_agent.policies.template.schedule import CallStep, KernelStep, Schedule, Scheduler
 
 ALLOWED_CALLS = ("mm", "addmm", "bmm", "baddbmm", "linear", "convolution")
@@ -28,6 +28,8 @@ class Written:
     fallbacks: dict[str, str]
     """Operators left to torch, and why."""
     folded: list[str]
+    library: list[str]
+    """Operators of torch that are called."""
     kernels: list[str]
     """One line about each kernel."""
     streamable: bool
@@ -68,7 +70,8 @@ class _Writer:
         lines = [f"{k.name} ({k.style}): {k.text.splitlines()[0][3:]}" for k in kernels]
         large = any(b.numel * cpp.BYTES[b.dtype] >= 1 << 20 for k in kernels for b in k.writes)
         tiled = any(k.style.startswith("tile") for k in kernels)
-        return Written(files, self.program.fallbacks, self.program.folded, lines, large, tiled)
+        library = list(dict.fromkeys(s.target for s in self.schedule.steps if isinstance(s, CallStep)))
+        return Written(files, self.program.fallbacks, self.program.folded, library, lines, large, tiled)
 
     # -- order ----------------------------------------------------------------------------------------------------------
 
@@ -240,6 +243,9 @@ class _Writer:
             yield f"    ({''.join(n + ', ' for n in self._bound)}) = self._tensors"
         for i in self.graph.inputs:
             name = safe_name(i.name)
+            if i.shape is None:
+                yield f"    if {name} != {decode(i.value)!r}:"
+                yield f'        raise ValueError(f"these kernels were written for {name} = {decode(i.value)!r}, not {{{name}!r}}")'
             if i.shape and self._used_in_forward(name):
                 yield f"    if not {name}.is_contiguous():"
                 yield f"        {name} = {name}.contiguous()"

@@ -30,13 +30,14 @@ adaptive_max_pool1d adaptive_max_pool2d std.correction lstm.input gru.input""".s
 
 
 def main(argv: list[str]) -> int:
-    if len(argv) != 2:
-        print("usage: python -m cuda_agent.policies.template.trace model.py graph.json", file=sys.stderr)
+    train = argv[2:] == ["--train"]
+    if len(argv) != 2 + train:
+        print("usage: python -m cuda_agent.policies.template.trace model.py graph.json [--train]", file=sys.stderr)
         return 2
     warnings.simplefilter("ignore")
     source, target = Path(argv[0]), Path(argv[1])
     try:
-        graph = trace_file(source)
+        graph = trace_file(source, train)
     except Exception as error:  # the task is somebody else's code: whatever it raises is the answer
         graph = {"schema": SCHEMA, "problems": [f"{type(error).__name__}: {error}"[:2000]]}
     target.write_text(json.dumps(graph, separators=(",", ":")))
@@ -45,8 +46,8 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def trace_file(source: Path) -> dict[str, Any]:
-    """The graph of the task in `source`. Raises whatever the task or the trace raises."""
+def trace_file(source: Path, train: bool = False) -> dict[str, Any]:
+    """The graph of the task in `source`, in eval() unless `train`. Raises whatever the task or the trace raises."""
     sys.path.insert(0, str(source.parent.resolve()))
     spec = importlib.util.spec_from_file_location("task_model", source)
     assert spec and spec.loader
@@ -61,7 +62,13 @@ def trace_file(source: Path) -> dict[str, Any]:
         model = module.Model(*init[0], **init[1])
     else:
         model = module.Model(*init)
-    return trace(model.eval(), list(module.get_inputs()))
+    inputs, again = list(module.get_inputs()), list(module.get_inputs())
+    graph = trace(model.train(train), inputs)
+    if any(not isinstance(a, torch.Tensor) and a != b for a, b in zip(inputs, again, strict=True)):
+        graph["problems"].append("a number among the inputs that is another one each time")
+    if any(isinstance(a, torch.Tensor) and a.shape != b.shape for a, b in zip(inputs, again, strict=True)):
+        graph["problems"].append("inputs of changing shapes")
+    return graph
 
 
 def trace(model: torch.nn.Module, inputs: list[Any]) -> dict[str, Any]:
