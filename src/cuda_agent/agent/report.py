@@ -47,6 +47,7 @@ def report(result: Result, policy: str) -> str:
         prepares=result.solution is not None and "def prepare(" in result.solution.files["model_new.py"],
         tried=[_tried(number, judged) for number, judged in enumerate(_versions(trajectory), 1)],
         ending=_ENDINGS.get(trajectory.end, str(trajectory.end)) + detail,
+        closing=_closing(trajectory),
         spent=spent(trajectory),
         machine=_machine(verdict) if verdict else [],
     )
@@ -98,7 +99,9 @@ def _summary(result: Result) -> str:
     if not any(getattr(result.verdict.speedup, name) for name in BASELINES):
         return "The version in `best/` is right. It was not timed, so nothing is known about its speed."
     slower = [label for label in BASELINES.values() if label not in result.faster_than]
-    advice = "keep your module" if "eager" in slower else "use `torch.compile(model)`"
+    times = result.verdict.time_us
+    compile_helps = times.compile is not None and times.eager is not None and times.compile < 0.95 * times.eager
+    advice = "use `torch.compile(model)`" if compile_helps else "keep your module"
     return (
         f"The version in `best/` is right, but not shown to be faster than {' or '.join(slower)}: {advice}, "
         "or let another policy or a longer search try."
@@ -117,6 +120,13 @@ def _doubts(result: Result) -> list[str]:
     if verdict.correct and verdict.speedup.compile is None:
         doubts.append("torch.compile was not timed, so the comparison with it is missing")
     return doubts
+
+
+def _closing(trajectory: Trajectory) -> list[str]:
+    """What the policy said in the end, without the word that ends it."""
+    if not trajectory.turns or not trajectory.turns[-1].done:
+        return []
+    return str(trajectory.turns[-1].message["content"]).strip().splitlines()[:-1]
 
 
 def _describe(source: str) -> tuple[str, str]:
@@ -167,7 +177,7 @@ def _weight(judged: Judged) -> tuple[bool, bool, bool]:
 
 def _tried(number: int, judged: Judged) -> dict[str, Any]:
     verdict = judged.verdict
-    said = (verdict.message.strip().splitlines() or [""])[0].replace("|", "\\|")
+    said = "" if verdict.correct else (verdict.message.strip().splitlines() or [""])[0].replace("|", "\\|")
     status = "builds; not verified" if verdict.correct and judged.verb == "compile" else verdict.status.value
     return {
         "number": number,

@@ -118,8 +118,9 @@ def _import(file: Path) -> ModuleType:
 
 def _take_over(made: nn.Module, module: nn.Module) -> None:
     tensors: list[Any] = [*module.parameters(), *module.buffers()]
-    if floating := next((t for t in tensors if t.is_floating_point()), None):
-        made.to(dtype=floating.dtype)
+    dtypes = {t.dtype for t in tensors if t.is_floating_point()}
+    if len(dtypes) == 1:
+        made.to(dtype=dtypes.pop())
     try:
         made.load_state_dict(module.state_dict())
     except RuntimeError as error:
