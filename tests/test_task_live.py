@@ -134,7 +134,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Any]]] = {
     "heads": (Heads, lambda: [torch.randn(2, 10, 32)]),
     "decoder": (decoder, lambda: [torch.randn(2, 6, 32), torch.randn(2, 7, 32)]),
     "layernorm": (lambda: nn.LayerNorm([4, 8]), lambda: [torch.randn(3, 4, 8)]),
-    "norms": (lambda: nn.Sequential(nn.GroupNorm(2, 4), nn.InstanceNorm1d(4)), lambda: [torch.randn(2, 4, 9)]),
+    "norms": (lambda: nn.Sequential(nn.InstanceNorm1d(4), nn.GroupNorm(2, 4)), lambda: [torch.randn(2, 4, 9)]),
     "tied": (Tied, lambda: {"tokens": long(3, 7)}),
     "embedding bag": (lambda: nn.EmbeddingBag(50, 8), lambda: [long(3, 7)]),
     "lstm": (Recurrent, lambda: [torch.randn(2, 6, 16)]),
@@ -260,6 +260,12 @@ def test_tied_weights_stay_tied() -> None:
 def test_same_module_same_task() -> None:
     module, x = Norm(), torch.randn(2, 16, 64)
     assert Task.from_module(module, [x, 2.0]).id == Task.from_module(module, [x.clone(), 2.0]).id
+
+
+def test_new_tensors_follow_the_precision() -> None:
+    """A judge that runs the task in double precision gets its zeros in double precision."""
+    source = Task.from_module(Recurrent(), [torch.randn(2, 6, 16)]).source
+    assert "torch.zeros([4, 2, 8], dtype=x.dtype, device=x.device)" in source
 
 
 def test_numbers_stay_arguments() -> None:

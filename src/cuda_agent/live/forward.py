@@ -34,7 +34,8 @@ class Expression:
 class ForwardWriter:
     """Writes the nodes of one exported graph as `lines`.
 
-    `places` says how placeholders are reached; `substituted` holds arguments to use instead of a node's own.
+    `places` says how placeholders are reached; `substituted` holds arguments to use instead of a node's own. New
+    tensors are made on `device`, and those of the same type as `like` (a dtype and how to reach it) follow that one.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class ForwardWriter:
         places: Mapping[str, str],
         *,
         device: str,
+        like: tuple[torch.dtype, str] | None,
         taken: set[str],
         substituted: Mapping[str, Arguments],
         plain: bool,
@@ -50,6 +52,7 @@ class ForwardWriter:
         self.lines: list[str] = []
         self._texts = dict(places)
         self._device = device
+        self._like = like
         self._substituted = substituted
         self._plain = plain
         self._names = _fresh_names(taken)
@@ -110,7 +113,10 @@ class ForwardWriter:
 
     def _call(self, node: Node) -> str:
         args, kwargs = self._substituted.get(node.name, (node.args, node.kwargs))
-        return call(node.target, args, dict(kwargs), self.text, self._plain)
+        kwargs = dict(kwargs)
+        if self._like is not None and not node.all_input_nodes and kwargs.get("dtype") is self._like[0]:
+            kwargs["dtype"] = Expression(self._like[1])
+        return call(node.target, args, kwargs, self.text, self._plain)
 
     def _assign(self, node: Node, text: str) -> None:
         parts = _parts(node)

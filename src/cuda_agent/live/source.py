@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from cuda_agent.errors import TaskError
 from cuda_agent.live.exact import stored
-from cuda_agent.live.example_call import ExampleCall, input_lines
+from cuda_agent.live.example_call import ExampleCall, Leaf, input_lines
 from cuda_agent.live.forward import Arguments, Expression, ForwardWriter, structure
 from cuda_agent.live.state import state_of
 from cuda_agent.live.text import literal
@@ -57,10 +57,28 @@ def _forward(
     places = _places(program, state, [leaf.place for leaf in leaves])
     tensors = [leaf.place for leaf in leaves if isinstance(leaf.value, torch.Tensor)]
     device = f"{tensors[0]}.device" if tensors else '"cpu"'
-    writer = ForwardWriter(nodes, places, device=device, taken=set(call.names), substituted=numbers, plain=plain)
+    writer = ForwardWriter(
+        nodes,
+        places,
+        device=device,
+        like=_precision(program, leaves, state),
+        taken=set(call.names),
+        substituted=numbers,
+        plain=plain,
+    )
     fixed = [leaf for leaf in leaves if not isinstance(leaf.value, torch.Tensor) and not _is_used(leaf.place, numbers)]
     note = [f"# for {', '.join(f'{leaf.place} = {literal(leaf.value)}' for leaf in fixed)}"] if fixed else []
     return [*note, *writer.lines, f"return {_returned(program, nodes[-1], numbers, writer)}"]
+
+
+def _precision(
+    program: ExportedProgram, leaves: list[Leaf], state: Mapping[str, str]
+) -> tuple[torch.dtype, str] | None:
+    """The dtype of the first floating input, else of the first parameter, and how forward reaches it."""
+    inputs = [(leaf.value, leaf.place) for leaf in leaves if isinstance(leaf.value, torch.Tensor)]
+    weights = [(tensor, state[name]) for name, tensor in program.state_dict.items() if name in state]
+    found = [(tensor.dtype, f"{place}.dtype") for tensor, place in [*inputs, *weights] if tensor.is_floating_point()]
+    return found[0] if found else None
 
 
 def _is_used(place: str, numbers: Mapping[str, Arguments]) -> bool:
