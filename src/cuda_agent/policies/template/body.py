@@ -12,7 +12,7 @@ that are complete); `final` runs along the row and stores. Sections are even reg
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cuda_agent.policies.template import cpp
@@ -130,10 +130,11 @@ class Body:
 
 
 class BodyWriter:
-    """Writes the body of the kernel that computes `root` into `place`."""
+    """Writes the body of the kernel that computes each of `roots`, which have one shape, into its place."""
 
-    def __init__(self, root: Node, place: Place, place_of: Callable[[Node], Place | None]) -> None:
-        self.root, self.place, self.place_of = root, place, place_of
+    def __init__(self, roots: Sequence[tuple[Node, Place]], place_of: Callable[[Node], Place | None]) -> None:
+        self.roots, self.place_of = roots, place_of
+        self.root = roots[0][0]
         self.axes: dict[object, list[tuple[str, int]]] = {}
         self._axis_names: dict[str, tuple[object, int]] = {}
         self._serial = 0
@@ -192,15 +193,18 @@ class BodyWriter:
         phases = max((self._phase(r) for r in self._fused), default=0)
         self._final = 2 * phases + 1
         self._region = region = self._final if self._along else 2 * phases
-        value = self.emit(self.root, coords)
-        store = Store(self.place.buffer, flatten(coords, self.place.strides, self.place.offset), value, region)
-        _mark_use(value, region)
-        return Body(parallel, self._along, self.ranges, self._statements, self._accumulations, [store], self._scan,
+        stores = []
+        for root, place in self.roots:
+            value = self.emit(root, coords)
+            stores.append(Store(place.buffer, flatten(coords, place.strides, place.offset), value, region))
+            _mark_use(value, region)
+        return Body(parallel, self._along, self.ranges, self._statements, self._accumulations, stores, self._scan,
                     self._scan_of, self._memo)
 
     def _parallel(self, coords: Coords, root_axes: Axes) -> Axes:
         supports: dict[Node, frozenset[str]] = {}
-        self._survey(self.root, coords, supports, set())
+        for root, _ in self.roots:
+            self._survey(root, coords, supports, set())
         if self._scan is not None:
             scan_vars = {name for name, _ in self.axes[("root", self._scan.dim)]}
             parallel = frozenset(a for a in root_axes if a not in scan_vars)

@@ -317,6 +317,8 @@ class Renderer:
         return Kernel(self.name, "\n".join(self.lines), kernel.reads, kernel.writes, kernel.style, self._in_place(kernel))
 
     def _in_place(self, kernel: Kernel) -> list[Buffer]:
+        if len(self.body.stores) > 1:
+            return []
         store = self.body.stores[0]
         loads = [a for s in self.plan.live for a in s.args if isinstance(a, Load)]
         fits = [b for b in kernel.reads if b.kind == "call" and (b.numel, b.dtype) == (store.buffer.numel, store.buffer.dtype)]

@@ -104,13 +104,13 @@ class _Writer:
                 continue
             for buffer in step.kernel.in_place:
                 if buffer.name in fresh and last[buffer.name] == i and buffer.name not in self.outside | set(taken.values()):
-                    taken[step.result.name] = buffer.name
+                    taken[step.results[0].name] = buffer.name
                     break
         return taken
 
     def _inner(self, stage: Stage) -> list[Buffer]:
         """Temporaries that only this stage reads and writes."""
-        own = [s.result for s in stage.steps]
+        own = [r for s in stage.steps for r in s.results]
         elsewhere = set(self.outside)
         for other in self.stages:
             if other is not stage:
@@ -142,9 +142,9 @@ class _Writer:
         for stage in stages:
             for step in stage.steps:
                 text = step.kernel.text
-                alias = self.aliases.get(step.result.name)
+                alias = self.aliases.get(step.results[0].name)
                 if alias:
-                    text = re.sub(rf"__restrict ({alias}|{step.result.name})\b", r"\1", text)
+                    text = re.sub(rf"__restrict ({alias}|{step.results[0].name})\b", r"\1", text)
                 parts.append(text.replace("static void", 'extern "C" void', 1) + "\n" if len(stage.steps) == 1 else text + "\n")
             if len(stage.steps) > 1:
                 parts.append(self._stage(stage))
@@ -274,8 +274,7 @@ class _Writer:
 
     def _stage_lines(self, stage: Stage, made: set[str]) -> Iterator[str]:
         inner = set(self._inner(stage)) if len(stage.steps) > 1 else set()
-        for step in stage.steps:
-            result = step.result
+        for result in [r for s in stage.steps for r in s.results]:
             if result in inner or result.name in made:
                 continue
             made.add(result.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,9 +34,9 @@ class CallStep:
 @dataclass
 class KernelStep:
     kernel: Kernel
-    result: Buffer
+    results: list[Buffer]
     alone: bool = True
-    """Whether this kernel writes the whole of `result`."""
+    """Whether this kernel writes the whole of its results."""
 
 
 @dataclass
@@ -54,13 +55,15 @@ class Scheduler:
         self.places: dict[Node, Place] = {}
         self.steps: list[CallStep | KernelStep] = []
         self.shapes: dict[Buffer, tuple[int, ...]] = {}
+        self.pending: list[Node] = []
+        """What is to lie in memory in the end."""
         self._names: set[str] = set()
         self._count = 0
 
     def run(self) -> Schedule:
-        roots = self._roots()
-        for node in roots:
-            self._realise_ahead(node, roots)
+        self.pending = self._roots()
+        for node in self.pending:
+            self._realise_ahead(node)
         outputs = self._structure(self.program.graph.outputs)
         effects = []
         for effect in self.program.graph.effects:
@@ -106,13 +109,14 @@ class Scheduler:
         """Costly values that several kernels would compute again."""
         found: set[Node] = set()
         while True:
-            owners: dict[Node, set[Node]] = {}
+            owners: dict[Node, set[object]] = {}
             users: dict[Node, list[Node]] = {}
             for node in reversed(order):
                 for source in node.sources:
                     users.setdefault(source, []).append(node)
                 if node in needed or node in found:
-                    owners[node] = {node}
+                    # results of one shape may come out of one kernel
+                    owners[node] = {node if isinstance(node, Call | Concat | Scan) else node.shape}
                 else:
                     owners[node] = set().union(*(owners[u] for u in users.get(node, [])))
             top = [n for n in order if n not in needed | found and len(owners[n]) > 1 and self._costly(n)
@@ -143,7 +147,7 @@ class Scheduler:
         self._names.add(taken)
         return taken
 
-    def _realise_ahead(self, node: Node, roots: list[Node]) -> None:
+    def _realise_ahead(self, node: Node) -> None:
         if self.knobs.fuse:
             self.realise(node)
             return
@@ -151,39 +155,88 @@ class Scheduler:
             if isinstance(inner, Point | Reduce | Scan | Gather | Concat | Call) or inner is node:
                 self.realise(inner)
 
-    def realise(self, node: Node) -> Place:
-        """Makes `node` lie in memory, after everything that it needs."""
+    def realise(self, node: Node, beside: Sequence[Node] = ()) -> Place:
+        """Makes `node` lie in memory, after everything that it needs; where one kernel can, also those `beside` it."""
         place = self.place_of(node)
         if place is not None:
             return place
         if isinstance(node, Call):
             return self._call(node)
+        if isinstance(node, Concat):
+            return self._concat(node)
+        group = [node, *self._companions(node, beside)] if self.knobs.fuse else [node]
+        while len(group) > 1:
+            try:
+                self._kernel(group)
+                return self.places[node]
+            except NeedRealise:
+                group.pop()
+        self._kernel(group)
+        return self.places[node]
+
+    def _companions(self, node: Node, beside: Sequence[Node]) -> list[Node]:
+        """Other pending values of the same shape that read some of what `node` reads."""
+        near = self._inside(node)
+        rest = [n for n in dict.fromkeys((*beside, *self.pending)) if n is not node and n.shape == node.shape
+                and n not in self.places and not isinstance(n, Call | Concat | Input | Const)]
+        return [n for n in rest if near & self._inside(n)][:4]
+
+    def _inside(self, node: Node) -> set[Node]:
+        """What the kernel of a node computes or loads, without constants."""
+        found: set[Node] = set()
+        stack = [node]
+        while stack:
+            current = stack.pop()
+            if current not in found and not isinstance(current, Const):
+                found.add(current)
+                if self.place_of(current) is None:
+                    stack.extend(current.sources)
+        return found
+
+    def _concat(self, node: Concat) -> Place:
+        buffer, strides, offset = self._buffer(node), contiguous_strides(node.shape), 0
+        for part in node.parts:
+            self._kernel([part], Place(buffer, strides, offset * strides[node.dim]))
+            offset += part.shape[node.dim]
+        self.places[node] = Place(buffer, strides)
+        return self.places[node]
+
+    def _buffer(self, node: Node) -> Buffer:
         buffer = Buffer(self._fresh("out"), node.dtype, node.numel, "temporary")
         self.shapes[buffer] = node.shape
-        place = Place(buffer, contiguous_strides(node.shape))
-        if isinstance(node, Concat):
-            offset = 0
-            for part in node.parts:
-                self._kernel(part, Place(buffer, place.strides, offset * place.strides[node.dim]), alone=False)
-                offset += part.shape[node.dim]
-        else:
-            self._kernel(node, place)
-        self.places[node] = place
-        return place
+        return buffer
 
-    def _kernel(self, node: Node, place: Place, alone: bool = True) -> None:
+    def _kernel(self, nodes: list[Node], part: Place | None = None) -> None:
+        """One kernel for values of one shape. For several of them, raises NeedRealise instead of giving way."""
+        places = [part or Place(self._buffer(n), contiguous_strides(n.shape)) for n in nodes]
+        comment = "; ".join(describe(n, self.place_of) for n in nodes)
         while True:
             try:
-                writer = BodyWriter(node, place, self.place_of)
-                kernel = write_kernel(f"k{len(self.steps)}", writer, self.knobs, describe(node, self.place_of))
+                writer = BodyWriter(list(zip(nodes, places, strict=True)), self.place_of)
+                kernel = write_kernel("NAME", writer, self.knobs, comment)
                 break
             except NeedRealise as needed:
-                if needed.node is node:
-                    raise cpp.NoCode(f"a kernel for {type(node).__name__} of shape {node.shape}") from None
-                self.realise(needed.node)
-        kernel.text = kernel.text.replace(f"void {kernel.name}(", f"void k{len(self.steps)}(")
+                inner = needed.node
+                if inner in nodes and len(nodes) == 1:
+                    raise cpp.NoCode(f"a kernel for {type(inner).__name__} of shape {inner.shape}") from None
+                if len(nodes) > 1 and (isinstance(inner, Reduce | Scan) or set(nodes) & set(walk([inner]))):
+                    for place in places:
+                        self._names.discard(place.buffer.name)
+                    raise
+                self.realise(inner, self._alike(inner, nodes))
         kernel.name = f"k{len(self.steps)}"
-        self.steps.append(KernelStep(kernel, place.buffer, alone))
+        kernel.text = kernel.text.replace("void NAME(", f"void {kernel.name}(")
+        self.steps.append(KernelStep(kernel, [p.buffer for p in places], part is None))
+        if part is None:
+            self.places.update(zip(nodes, places, strict=True))
+
+    def _alike(self, node: Node, roots: list[Node]) -> list[Node]:
+        """Reductions in the same kernel over the same rows as `node`, which it will need in memory as well."""
+        if not isinstance(node, Reduce):
+            return []
+        inside = set().union(*(self._inside(r) for r in roots))
+        return [n for n in walk(roots) if n in inside and isinstance(n, Reduce) and n.shape == node.shape and n.dims == node.dims
+                and n is not node and n not in roots]
 
     def _call(self, node: Call) -> Place:
         codes = [self.python(a) for a in node.args]
