@@ -53,9 +53,11 @@ class Result:
             return "nothing correct was found"
         if self.faster:
             return self.verdict.headline()
+        if not self.faster_than:
+            return f"nothing faster was found; the best correct version: {self.verdict.headline()}"
+        others = " or ".join(label for label in BASELINES.values() if label not in self.faster_than)
         beaten = " and ".join(self.faster_than)
-        said = f"faster than {beaten} only" if beaten else "nothing faster was found; the best correct version"
-        return f"{said}: {self.verdict.headline()}"
+        return f"faster than {beaten}, not shown to be faster than {others}: {self.verdict.headline()}"
 
     def load(self, module: nn.Module | None = None) -> nn.Module:
         """A `ModelNew` in this process, ready to call; with the weights, dtype and mode of `module` when it is given.
