@@ -39,8 +39,8 @@ KIND = "optimize"
 LAST = "last"
 MAX_CONFIRMED = 3
 """How many of the best are judged again before giving up."""
-RESERVE_S = 40.0
-"""Of the budget's seconds, what is kept for judging the winner again; a third where the budget is small."""
+RESERVE_S = 60.0
+"""Of the budget's seconds, what is kept for judging the winner again; a half where the budget is small."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _episode(job: _Job, judge: Judge, store: Store, on_event: OnEvent, runner: R
     policy = load_policy(job.policy) if isinstance(job.policy, str) else job.policy
     budget = job.budget
     if budget.seconds is not None:
-        budget = replace(budget, seconds=budget.seconds - min(RESERVE_S, budget.seconds / 3))
+        budget = replace(budget, seconds=budget.seconds - min(RESERVE_S, budget.seconds / 2))
     messages = opening(job.task, job.settings, budget)
     return Episode(
         job.task, policy, judge, job.settings, workspace, runner, budget, store, job.run, messages, on_event,

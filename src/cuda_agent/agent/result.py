@@ -66,6 +66,8 @@ class Result:
         """
         if self.solution is None:
             raise UsageError(f"run {self.run} found nothing correct, so there is nothing to load; see {self.folder}")
+        if not (self.folder / "best" / ENTRY).is_file():
+            raise SolutionError(f"there is no {self.folder / 'best' / ENTRY}; was the result folder moved?")
         made = _construct(self.folder / "best", self.task)
         if module is not None:
             _take_over(made, module)
@@ -110,8 +112,7 @@ def _imports_from(folder: Path) -> Iterator[None]:
 def _import(file: Path) -> ModuleType:
     name = _PREFIX + file.parent.parent.name.replace("-", "_")
     spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None or not file.is_file():
-        raise SolutionError(f"there is no {file}; was the result folder moved?")
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # classes look up their module by name
     spec.loader.exec_module(module)
