@@ -15,8 +15,10 @@ class Knobs:
     """Write large results past the caches."""
     tile: int = 0
     """Elements of the innermost parallel loop that are worked on together; 0: by the sizes of the caches."""
-    lanes: int = 4
+    lanes: int = 1
     """Independent accumulators of a cheap sum along a row, times the vector's width."""
+    rows: int = 4
+    """Rows whose running sums advance together, each waiting for its own last result only."""
     keep: bool = True
     """Keep costly values of a row for the next pass over it, instead of computing them again."""
     cores: int = 2

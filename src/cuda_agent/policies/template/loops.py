@@ -284,6 +284,9 @@ class Renderer:
         self.names = {s.name: s for s in plan.body.statements}
         self.parallel = plan.work >= plan.knobs.serial
         self.streams = False
+        self.lane: tuple[str, int, str] = ("", 0, "")
+        """While one of several parallel accumulations is written: the loop, the offset in it, the names' suffix."""
+        self.in_lane: set[Statement] = set()
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -346,7 +349,7 @@ class Renderer:
         if isinstance(value, str):
             return value
         if not self.is_array(value):
-            return value.name
+            return value.name + (self.lane[2] if value in self.in_lane else "")
         return f"{value.name}[{self._row_text() if self.plan.split else 't'}]"
 
     def _row_text(self) -> str:
@@ -367,6 +370,8 @@ class Renderer:
             place = Index() if base == "" else Index.of(base or "t")
             changes[plan.vector.name] = place + Index.of("t0") if self._tiled else place
         index = index.substitute(changes)
+        if self.lane[0]:
+            index = index.substitute({self.lane[0]: Index.of(self.lane[0]) + self.lane[1]})
         names = {v: self.ref(self.names[v]) for v, _ in index.terms if v in self.names}
         return Index(tuple((names.get(v, v), c) for v, c in index.terms), index.const).text()
 
@@ -403,7 +408,7 @@ class Renderer:
         if self.is_array(s):
             self.put(f"{self.ref(s)} = {text};")
         else:
-            self.put(f"const {cpp.TYPES[s.dtype]} {s.name} = {text};")
+            self.put(f"const {cpp.TYPES[s.dtype]} {self.ref(s)} = {text};")
         if s.keep_in is not None:
             axes = tuple(m for loop in loops for m in loop.members)
             self.put(f"{s.keep_in.name}[{self._kept_index(_row_index(axes, self.body.ranges), loops)}] = {self.ref(s)};")
@@ -413,6 +418,8 @@ class Renderer:
     def _plain_body(self) -> None:
         plan = self.plan
         heads = [f"for (int64_t {p.name} = 0; {p.name} < {p.size}; ++{p.name})" for p in plan.outer]
+        if self._together > 1:
+            heads[-1] = heads[-1].replace(f"++{plan.outer[-1].name}", f"{plan.outer[-1].name} += {self._together}")
         if self._tiled:
             assert plan.vector is not None
             heads.append(f"for (int64_t t0 = 0; t0 < {plan.vector.size}; t0 += {plan.tile})")
@@ -624,24 +631,38 @@ class Renderer:
         if self.plan.vector:
             self._fill(f"{result.name}_a", kind, start)
         else:
-            self.put(f"{kind} {result.name}_a = {start};")
+            self.put(f"{kind} {self.ref(result)}_a = {start};")
 
     def _scan_step(self, s: Statement) -> None:
         assert self.body.scan is not None and self.body.scan_of is not None
-        scan, own = self.body.scan, f"{s.name}_a" + ("[t]" if self.plan.vector else "")
+        scan, own = self.body.scan, f"{self.ref(s)}_a" + ("[t]" if self.plan.vector else "")
         step = f"{own} = {cpp.nan_fold(scan.op, s.dtype).format(own, self.ref(self.body.scan_of[0]))};"
-        value = f"const {cpp.TYPES[s.dtype]} {s.name} = {cpp.TYPES[s.dtype]}({own});"
+        value = f"const {cpp.TYPES[s.dtype]} {self.ref(s)} = {cpp.TYPES[s.dtype]}({own});"
         for line in (value, step) if scan.exclusive else (step, value):
             self.put(line)
 
+    @property
+    def _together(self) -> int:
+        """How many rows a scan along rows takes at a time."""
+        plan = self.plan
+        if self.body.scan is None or plan.vector or not plan.outer or any(plan.sections) or self.body.phases:
+            return 1
+        return next(n for n in (plan.knobs.rows, 4, 2, 1) if plan.outer[-1].size % n == 0)
+
     def _row_scan(self, part: Part) -> None:
-        self._declare_scan()
+        together = self._together
+        lanes = [(self.plan.outer[-1].name, n, f"_{n}" if n else "") if together > 1 else ("", 0, "") for n in range(together)]
+        self.in_lane = set(part.statements)
+        for self.lane in lanes:
+            self._declare_scan()
         self._open(part.loops, None, self._backwards)
-        for s in part.statements:
-            self.let(s, part.loops)
-        for store in part.stores:
-            self.put(f"{store.buffer.name}[{self.index(store.index, part.loops)}] = {self.ref(store.value)};")
+        for self.lane in lanes:
+            for s in part.statements:
+                self.let(s, part.loops)
+            for store in part.stores:
+                self.put(f"{store.buffer.name}[{self.index(store.index, part.loops)}] = {self.ref(store.value)};")
         self._close(len(part.loops))
+        self.lane, self.in_lane = ("", 0, ""), set()
 
     # row: the vector runs along the row
 
@@ -680,27 +701,49 @@ class Renderer:
         varying = [s for s in part.statements if self._varies(s, inner)]
         for s in scalars:
             self.let(s, loops)
+        lanes = self._lanes(part, bounds)
+        accs = part.accumulations
         clauses: dict[str, list[str]] = {}
-        for a in part.accumulations:
+        for a in accs:
             fold = cpp.fold(a.op, a.result.dtype)
-            local = f"{a.result.name}_l" if nested else f"{a.result.name}_t"
-            if nested:
-                self.put(f"{cpp.accumulator(a.op, a.result.dtype)} {local} = {fold.start};")
-            clauses.setdefault(fold.clause, []).append(local)
+            locals_ = [self._local(a, nested, lane) for lane in range(lanes)]
+            for lane, local in enumerate(locals_):
+                if nested or lane:
+                    self.put(f"{cpp.accumulator(a.op, a.result.dtype)} {local} = {fold.start};")
+            clauses.setdefault(fold.clause, []).extend(locals_)
             if self._nan(a):
                 clauses.setdefault("|", []).append(f"{a.result.name}_nan")
         self.put("#pragma omp simd " + " ".join(f"reduction({op}:{', '.join(v)})" for op, v in clauses.items()))
-        with self.block(f"for (int64_t {inner.name} = {bounds[0]}; {inner.name} < {bounds[1]}; ++{inner.name})"):
-            for s in varying:
-                self.let(s, loops)
-            for a in part.accumulations:
-                local, value = f"{a.result.name}_l" if nested else f"{a.result.name}_t", self.ref(a.value)
-                self.put(f"{local} = {cpp.fold(a.op, a.result.dtype).step.format(local, value)};")
-                if self._nan(a):
-                    self.put(f"{a.result.name}_nan |= {value} != {value};")
-        if nested:
-            for a in part.accumulations:
-                self.put(f"{a.result.name}_t = {cpp.fold(a.op, a.result.dtype).step.format(f'{a.result.name}_t', f'{a.result.name}_l')};")
+        high = bounds[1] if lanes == 1 else str(inner.size // lanes)
+        with self.block(f"for (int64_t {inner.name} = {bounds[0]}; {inner.name} < {high}; ++{inner.name})"):
+            for lane in range(lanes):
+                if lanes > 1:
+                    self.lane = (inner.name, lane * (inner.size // lanes), f"_{lane}" if lane else "")
+                    self.in_lane = set(varying)
+                for s in varying:
+                    self.let(s, loops)
+                for a in accs:
+                    local, value = self._local(a, nested, lane), self.ref(a.value)
+                    self.put(f"{local} = {cpp.fold(a.op, a.result.dtype).step.format(local, value)};")
+                    if self._nan(a):
+                        self.put(f"{a.result.name}_nan |= {value} != {value};")
+            self.lane, self.in_lane = ("", 0, ""), set()
+        for a in accs:
+            total, step = f"{a.result.name}_t", cpp.fold(a.op, a.result.dtype).step
+            for lane in range(lanes):
+                local = self._local(a, nested, lane)
+                if local != total:
+                    self.put(f"{total} = {step.format(total, local)};")
+
+    def _local(self, a: Accumulation, nested: bool, lane: int) -> str:
+        return f"{a.result.name}_{'l' if nested else 't'}{lane or ''}"
+
+    def _lanes(self, part: Part, bounds: tuple[str, str]) -> int:
+        """How many accumulations run side by side: sums wait for each other's result, in the cache at least."""
+        lanes, size = self.plan.knobs.lanes, part.loops[-1].size
+        cheap = part.cost <= 12 and len(part.accumulations) == 1
+        fits = bounds == ("0", str(size)) and size % (lanes * 16) == 0 and lanes * 32 <= size <= 2 * BLOCK
+        return lanes if cheap and fits else 1
 
     def _varies(self, s: Statement, loop: Loop) -> bool:
         return bool(s.support & set(loop.members)) or s.keep_in is not None

@@ -173,7 +173,8 @@ def _knob_values(written: Written) -> Iterator[tuple[str, tuple[Any, ...]]]:
         yield "stream", (True,)
     if written.tiled:
         yield "tile", (256, 1024, 4096)
-    yield "lanes", (1, 8)
+    yield "rows", (8, 1)
+    yield "lanes", (4,)
     yield "keep", (False,)
     yield "serial", (1 << 40,)
 
