@@ -59,7 +59,8 @@ class Progress:
     def _on_message(self, payload: Mapping[str, Any]) -> None:
         message = payload["message"]
         lines = (message.get("content") or "").strip().splitlines()
-        if message["role"] == "assistant" and message.get("tool_calls") and lines:
+        calls = {call["function"]["name"] for call in message.get("tool_calls") or ()}
+        if message["role"] == "assistant" and lines and calls - {"compile", "verify", "profile"}:
             say(f"{_at(payload)}  {lines[0]}", style="dim")
 
     def _on_call(self, payload: Mapping[str, Any]) -> None:
@@ -72,7 +73,8 @@ class Progress:
         verdict = Verdict.model_validate(payload["verdict"])
         if verdict.correct and payload["verb"] == "compile":
             return
-        say(f"{_at(payload)}  {payload['verb']:8} {verdict.headline()}", style=self._style(verdict))
+        remark, style = self._rank(verdict)
+        say(f"{_at(payload)}  {payload['verb']:8} {verdict.headline()}{remark}", style=style)
 
     def _on_end(self, payload: Mapping[str, Any]) -> None:
         if payload["reason"] != "done":
@@ -88,15 +90,15 @@ class Progress:
         verdict = Verdict.model_validate(payload["verdict"])
         say(f"{_at(payload)}  final    {verdict.headline()}")
 
-    def _style(self, verdict: Verdict) -> str | None:
-        """The first timed result and each better one stand out."""
+    def _rank(self, verdict: Verdict) -> tuple[str, str | None]:
+        """A remark and a style: the first timed result and each better one stand out."""
         if not verdict.correct:
-            return "yellow"
+            return "", "yellow"
         eager = verdict.speedup.eager
         if eager is None or (self._best is not None and eager.median <= self._best):
-            return None
+            return "", None
         first, self._best = self._best is None, eager.median
-        return "bold green" if first else "green"
+        return ("  <- first result", "bold green") if first else ("  <- best so far", "green")
 
 
 def _at(payload: Mapping[str, Any]) -> str:
