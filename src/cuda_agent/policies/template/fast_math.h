@@ -187,9 +187,17 @@ static inline float hard_swish(float x) { return x * hard_sigmoid(x); }
 }  // namespace fast
 
 template <typename T> static inline T floor_divide(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return std::floor(a / b);
-    T q = a / b;
-    return q - T((a % b != 0) & ((a < 0) != (b < 0)));
+    if constexpr (std::is_floating_point_v<T>) {
+        if (b == 0) return a / b;
+        T rest = std::fmod(a, b), q = (a - rest) / b;
+        if ((rest != 0) & ((b < 0) != (rest < 0))) q -= 1;
+        if (q == 0) return std::copysign(T(0), a / b);
+        T whole = std::floor(q);
+        return q - whole > T(0.5) ? whole + 1 : whole;
+    } else {
+        T q = a / b;
+        return q - T((a % b != 0) & ((a < 0) != (b < 0)));
+    }
 }
 template <typename T> static inline T remainder_of(T a, T b) {
     T r = std::fmod(a, b);

@@ -6,15 +6,17 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from cuda_agent.policies.template import cpp
 from cuda_agent.policies.template.body import Buffer
 from cuda_agent.policies.template.graph import Graph, State, safe_name
+from cuda_agent.policies.template.ir import Input, Node, walk
 from cuda_agent.policies.template.knobs import Knobs
 from cuda_agent.policies.template.lower import Lowering, Program, decode
-from cuda_agent.policies.template.schedule import CallStep, KernelStep, Schedule, Scheduler
+from cuda_agent.policies.template.schedule import CallStep, KernelStep, Schedule, Scheduler, python_view
 
 ALLOWED_CALLS = ("mm", "addmm", "bmm", "baddbmm", "linear", "convolution")
 HEADER = Path(__file__).with_name("fast_math.h")
@@ -110,6 +112,8 @@ class _Writer:
 
     def _inner(self, stage: Stage) -> list[Buffer]:
         """Temporaries that only this stage reads and writes."""
+        if len(stage.steps) == 1:
+            return []
         own = [r for s in stage.steps for r in s.results]
         elsewhere = set(self.outside)
         for other in self.stages:
@@ -137,7 +141,7 @@ class _Writer:
             "#include <cstdlib>\n",
         ]
         stages = [s for s in self.stages if isinstance(s, Stage)]
-        if any(len(s.steps) > 1 and self._inner(s) for s in stages):
+        if any(self._inner(s) for s in stages):
             parts.append(_ARENA)
         for stage in stages:
             for step in stage.steps:
@@ -168,7 +172,7 @@ class _Writer:
         parts = ['"""Written by cuda-agent\'s template policy."""\n']
         for op, why in self.program.fallbacks.items():
             parts.append(f"# Left to torch: {op} ({why})")
-        constants = [c for c in self.graph.constants if self._used(safe_name(c.name))]
+        constants = [c for c in self.graph.constants if safe_name(c.name) in self._forward_reads | self._prepare_reads]
         imports = ["import base64", "import zlib", ""] if constants else []
         parts += [*imports, "import torch"]
         if has_kernels:
@@ -187,11 +191,18 @@ class _Writer:
     def _state(self) -> list[State]:
         return [*self.graph.state, *self.graph.unused_state]
 
-    def _used(self, name: str) -> bool:
-        text = repr([s.code for s in self.schedule.steps if isinstance(s, CallStep)]) + repr(self.schedule.outputs)
-        kernels = {b.name for s in self.schedule.steps if isinstance(s, KernelStep) for b in s.kernel.reads}
-        derived = {a.name for d in self.program.derived for a in d.args}  # type: ignore[attr-defined]
-        return name in kernels or f"<{name}>" in text or name in derived
+    @cached_property
+    def _forward_reads(self) -> set[str]:
+        """Names of tensors that `forward` reads."""
+        steps = self.schedule.steps
+        text = repr([s.code for s in steps if isinstance(s, CallStep)]) + repr((self.schedule.outputs, self.schedule.effects))
+        kernels = {b.name for s in steps if isinstance(s, KernelStep) for b in s.kernel.reads}
+        return kernels | set(re.findall(r"<(\w+)>", text))
+
+    @cached_property
+    def _prepare_reads(self) -> set[str]:
+        """Names of tensors from which `prepare` makes others."""
+        return {n.name for d in self.program.derived for n in walk(list(d.args)) if isinstance(n, Input)}
 
     def _constant_name(self, name: str) -> str:
         return "_" + name.strip("_").upper()
@@ -204,35 +215,35 @@ class _Writer:
         yield "    self._tensors = None"
         yield ""
 
-    @property
+    @cached_property
     def _bound(self) -> list[str]:
         """Names of state, constants and derived tensors that `forward` uses."""
         names = [safe_name(x.name) for x in (*self.graph.state, *self.graph.constants)]
-        return [n for n in [*names, *(d.node.name for d in self.program.derived)] if self._used_in_forward(n)]
-
-    def _used_in_forward(self, name: str) -> bool:
-        text = repr([s.code for s in self.schedule.steps if isinstance(s, CallStep)]) + repr(
-            (self.schedule.outputs, self.schedule.effects))
-        kernels = {b.name for s in self.schedule.steps if isinstance(s, KernelStep) for b in s.kernel.reads}
-        return name in kernels or f"<{name}>" in text
+        return [n for n in [*names, *(d.node.name for d in self.program.derived)] if n in self._forward_reads]
 
     def _prepare(self) -> Iterator[str]:
         yield "@torch.no_grad()"
         yield "def prepare(self):"
         yield '    """What depends on the weights alone; to be called again when they change."""'
         if self.program.derived or self._bound:
-            yield "    state = {**dict(self.named_parameters()), **dict(self.named_buffers())}"
-        derived_reads = {a.name for d in self.program.derived for a in d.args}  # type: ignore[attr-defined]
+            yield "    state = {**dict(self.named_parameters(remove_duplicate=False)), **dict(self.named_buffers(remove_duplicate=False))}"
+        needed = self._prepare_reads | set(self._bound)
         for s in self.graph.state:
-            if safe_name(s.name) in self._bound or safe_name(s.name) in derived_reads:
+            if safe_name(s.name) in needed:
                 yield f'    {safe_name(s.name)} = state["{s.target}"].detach()'
         for c in self.graph.constants:
-            if safe_name(c.name) in self._bound or safe_name(c.name) in derived_reads:
+            if safe_name(c.name) in needed:
                 yield f"    {safe_name(c.name)} = {self._constant_name(c.name)}"
         for d in self.program.derived:
-            yield f"    {d.node.name} = ({d.template.format(*(a.name for a in d.args))}).contiguous()"  # type: ignore[attr-defined]
+            yield f"    {d.node.name} = ({d.template.format(*(self._leaf_text(a) for a in d.args))}).contiguous()"
         yield f"    self._tensors = ({''.join(n + ', ' for n in self._bound)})"
         yield ""
+
+    def _leaf_text(self, node: Node) -> str:
+        """Python for what `prepare` reads: a leaf, or a view of one."""
+        if isinstance(node, Input):
+            return node.name
+        return python_view(node, self._leaf_text)
 
     def _forward(self) -> Iterator[str]:
         names = [safe_name(i.name) for i in self.graph.inputs]
@@ -246,7 +257,7 @@ class _Writer:
             if i.shape is None:
                 yield f"    if {name} != {decode(i.value)!r}:"
                 yield f'        raise ValueError(f"these kernels were written for {name} = {decode(i.value)!r}, not {{{name}!r}}")'
-            if i.shape and self._used_in_forward(name):
+            if i.shape and name in self._forward_reads:
                 yield f"    if not {name}.is_contiguous():"
                 yield f"        {name} = {name}.contiguous()"
         made: set[str] = set()
@@ -273,7 +284,7 @@ class _Writer:
             yield f"        {step.result.name} = {step.result.name}.contiguous()"
 
     def _stage_lines(self, stage: Stage, made: set[str]) -> Iterator[str]:
-        inner = set(self._inner(stage)) if len(stage.steps) > 1 else set()
+        inner = set(self._inner(stage))
         for result in [r for s in stage.steps for r in s.results]:
             if result in inner or result.name in made:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from cuda_agent.policies.template.ir import (
 )
 from cuda_agent.policies.template.knobs import Knobs
 from cuda_agent.policies.template.loops import Kernel, tree_cost, write_kernel
-from cuda_agent.policies.template.lower import Program
+from cuda_agent.policies.template.lower import Program, python_text
 
 PYTHON_VIEWS = ("reshape", "expand", "permute")
 
@@ -67,7 +67,7 @@ class Scheduler:
         outputs = self._structure(self.program.graph.outputs)
         effects = []
         for effect in self.program.graph.effects:
-            effects.append((effect["buffer"], self.python(self.program.values[effect["node"]], copy=False)))
+            effects.append((effect["buffer"], self.python(self.program.values[effect["node"]])))
         return Schedule(self.steps, outputs, effects, self.shapes)
 
     # -- what lies in memory --------------------------------------------------------------------------------------------
@@ -252,25 +252,13 @@ class Scheduler:
 
     # -- Python ---------------------------------------------------------------------------------------------------------
 
-    def python(self, node: Node, copy: bool = True) -> str:
+    def python(self, node: Node) -> str:
         """A Python expression for a tensor, with `<name>` for buffers."""
         if isinstance(node, Const):
-            return f"torch.full({list(node.shape)}, {node.value!r}, dtype=torch.{node.dtype})"
-        base = self._base(node)
-        if base is node:
-            place = self.realise(node)
-            return f"<{place.buffer.name}>"
-        assert isinstance(node, View)
-        inner = self.python(node.src)
-        if node.kind == "permute":
-            return f"{inner}.permute({', '.join(map(str, node.data))})"
-        if node.kind == "slice":
-            cuts = [f"{start}:{start + (size - 1) * step + 1}" + (f":{step}" if step > 1 else "")
-                    for (start, step), size in zip(node.data, node.shape, strict=True)]
-            return f"{inner}[{', '.join(cuts)}]"
-        sizes = ", ".join(map(str, node.shape))
-        method = "expand" if node.kind == "expand" else "reshape"
-        return f"{inner}.{method}({sizes or '()'})"
+            return python_view(node, self.python)
+        if self._base(node) is node:
+            return f"<{self.realise(node).buffer.name}>"
+        return python_view(node, self.python)
 
     def _structure(self, value: Any) -> Any:
         if isinstance(value, dict) and "node" in value:
@@ -282,6 +270,24 @@ class Scheduler:
         if kind == "dict":
             return {"dict": [[k, self._structure(v)] for k, v in value["dict"]]}
         return {kind: [self._structure(v) for v in value[kind]]}
+
+
+def python_view(node: Node, inner: Callable[[Node], str]) -> str:
+    """Python for a constant or for a view whose source is `inner(source)`. Raises NoCode."""
+    if isinstance(node, Const):
+        return f"torch.full({list(node.shape)}, {python_text(node.value, [])}, dtype=torch.{node.dtype})"
+    if not isinstance(node, View):
+        raise cpp.NoCode(f"Python for {type(node).__name__}")
+    source, sizes = inner(node.src), ", ".join(map(str, node.shape)) or "()"
+    if node.kind == "permute":
+        return f"{source}.permute({', '.join(map(str, node.data))})"
+    if node.kind == "slice":
+        cuts = [f"{start}:{start + (size - 1) * step + 1}" + (f":{step}" if step > 1 else "")
+                for (start, step), size in zip(node.data, node.shape, strict=True)]
+        return f"{source}[{', '.join(cuts)}]"
+    if node.kind == "flip":
+        return f"{source}.flip({list(node.data)})"
+    return f"{source}.{'expand' if node.kind == 'expand' else 'reshape'}({sizes})"
 
 
 def describe(node: Node, place_of: Any) -> str:
