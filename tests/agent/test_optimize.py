@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ import pytest
 from scripted import SOURCE, TASK, do, episode, new_run, play, stop_at
 
 from cuda_agent.agent.optimize import optimize
+from cuda_agent.agent.skill import skill_text
 from cuda_agent.agent.trajectory import Budget
 from cuda_agent.errors import TaskError, UsageError
 from cuda_agent.judge import Judge, Settings
+from cuda_agent.solution import Solution
 from cuda_agent.store import Store
 from cuda_agent.task import Task
 
@@ -131,7 +135,17 @@ def test_what_cannot_begin(tmp_path: Path) -> None:
     ]
 
 
+def test_the_example_of_the_skill_is_right(judge: Judge) -> None:
+    settings = Settings()
+    entry, kernel = re.findall(r"```(?:python|cpp)\n(.*?)```", skill_text(settings), re.DOTALL)
+    source = SOURCE.replace("torch.relu(x * self.weight) + 1.0", "x * self.weight")
+    solution = Solution.from_source(entry, {"scale.cpp": kernel})
+    verdict = judge.evaluate(Task.from_source(source), solution, replace(settings, measure=False))
+    assert verdict.correct, verdict.message
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_from_a_task_to_a_module(tmp_path: Path) -> None:
     import torch
 
