@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 import sys
@@ -182,3 +183,25 @@ def _reference(task: Task) -> Any:
     values: dict[str, Any] = {"__name__": "model"}
     exec(compile(task.source, "model.py", "exec"), values)
     return values["Model"](256).eval()
+
+
+def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
+    def interrupt(event: Any) -> None:
+        if event.kind == "verdict":
+            raise KeyboardInterrupt
+
+    with Store(tmp_path / "store.db") as store:
+        with pytest.raises(KeyboardInterrupt):
+            optimize(TASK, policy=play(*write(), do("verify")), store=store, out=tmp_path, on_event=interrupt)
+        run = store.last_run()
+        assert run is not None and run.status == "interrupted"
+        folder = Path(run.config["folder"])
+        # another process that goes on with it has the run to itself
+        with open(folder / ".lock") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with pytest.raises(UsageError, match="another process is working on run"):
+                optimize(resume=run.id, policy=play(), store=store)
+    assert (folder / "best" / "kernels" / "fused.cpp").read_text() == KERNEL
+    text = (folder / "report.md").read_text()
+    assert "It was interrupted; `cuda-agent optimize --resume` goes on with it." in text
+    assert "- this verdict is a quick one: the careful judgement did not take place" in text

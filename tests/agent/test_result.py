@@ -69,7 +69,7 @@ def test_kernels_and_modules_of_the_same_names(tmp_path: Path) -> None:
 def test_prepare_is_called_with_the_weights(tmp_path: Path) -> None:
     task = Task.from_source(SOURCE)
     source = SOURCE.replace("class Model(", "class ModelNew(").replace(
-        "    def forward", "    def prepare(self):\n        self.seen = float(self.weight.sum())\n\n    def forward", 1
+        "    def forward", "    def prepare(self):\n        self.seen = self.weight.sum().item()\n\n    def forward", 1
     )
     module = nn.Module()
     module.weight = nn.Parameter(torch.full((256,), 2.0))

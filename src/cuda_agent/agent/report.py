@@ -80,6 +80,7 @@ def duration(microseconds: float | None) -> str:
 def spent(trajectory: Trajectory) -> list[tuple[str, float]]:
     """(what, seconds) of the search, the largest first."""
     sums: dict[str, float] = defaultdict(float)
+    sums["looking at the task"] = trajectory.task_seconds
     for turn in trajectory.turns:
         sums["the policy's own work"] += turn.seconds
         for observation in turn.observations:

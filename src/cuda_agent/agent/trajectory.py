@@ -107,6 +107,8 @@ class Trajectory:
     finals: list[Judged] = field(default_factory=list)
     end: str | None = None
     end_detail: str = ""
+    task_seconds: float = 0.0
+    """Seconds that looking at the task took, before the first message."""
     final_seconds: float = 0.0
     """Seconds that judging winners again has taken."""
     elapsed_s: float = 0.0
@@ -135,6 +137,8 @@ class Trajectory:
             self.final_seconds += payload.get("seconds", 0.0)
 
     def _message(self, payload: Mapping[str, Any]) -> None:
+        if not self.messages:
+            self.task_seconds = self.elapsed_s
         message = dict(payload["message"])
         self.messages.append(message)
         self.end = None
