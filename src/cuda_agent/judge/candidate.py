@@ -61,7 +61,8 @@ class Candidate:
         self._do("importing model_new.py", "load", limit, precision=settings.precision, rules=settings.rules,
                  disable_kernels=disable_kernels, extensions=self.extensions)  # fmt: skip
         try:
-            self.side = Side(self.worker, self.prepared.layout, settings.call_timeout_s)
+            limits = settings.call_timeout_s, max(settings.call_timeout_s, settings.first_call_timeout_s)
+            self.side = Side(self.worker, self.prepared.layout, *limits)
         except WorkerFault as fault:
             raise self._rejected(fault, "starting the worker") from None
         arguments = self.side.put_init()

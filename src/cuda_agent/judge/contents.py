@@ -18,7 +18,7 @@ from cuda_agent.judge.values import Bytes, Spec, Value
 Generator = np.random.Generator
 
 _INTEGER = {2: np.int16, 4: np.int32, 8: np.int64}
-_MANTISSA = {"float32": 23, "float64": 52, "float16": 10, "bfloat16": 7}
+MANTISSA = {"float32": 23, "float64": 52, "float16": 10, "bfloat16": 7}
 
 
 def blended(a: Value, b: Value, seed: int, out: Sequence[Bytes] | None = None) -> Value:
@@ -47,7 +47,7 @@ def _moved(spec: Spec, data: Bytes, generator: Generator) -> Bytes:
     size = spec.itemsize // (2 if spec.dtype.startswith("complex") else 1)
     bits = data.view(_INTEGER[size]).copy()
     dtype = {8: "float64", 4: "float32"}.get(size, spec.dtype)
-    mantissa = _MANTISSA[dtype]
+    mantissa = MANTISSA[dtype]
     exponent = (bits >> mantissa) & ((1 << (8 * size - 1 - mantissa)) - 1)
     full = (1 << (8 * size - 1 - mantissa)) - 1
     step = generator.integers(-1, 2, bits.shape, dtype=np.int8)
@@ -59,7 +59,7 @@ def mapped(value: Value, function: Callable[[npt.NDArray[Any]], npt.NDArray[Any]
     """`function` applied to the elements of every real floating tensor."""
     data = []
     for spec, raw in zip(value.specs, value.data, strict=True):
-        if spec.dtype in _MANTISSA and spec.numel:
+        if spec.dtype in MANTISSA and spec.numel:
             with np.errstate(over="ignore", invalid="ignore"):
                 raw = from_float(spec, function(to_float(spec, raw)))
         data.append(raw)
@@ -154,7 +154,7 @@ def retied(state: Value, rows: Sequence[dict[str, Any]], data: list[Bytes]) -> V
 
 def _may_change(spec: Spec, row: dict[str, Any]) -> bool:
     statistics = row["name"].rpartition(".")[2] in ("running_mean", "running_var")
-    return spec.dtype in _MANTISSA and spec.numel > 0 and (row["parameter"] or statistics)
+    return spec.dtype in MANTISSA and spec.numel > 0 and (row["parameter"] or statistics)
 
 
 def _jittered(x: npt.NDArray[Any], name: str, generator: Generator) -> npt.NDArray[Any]:

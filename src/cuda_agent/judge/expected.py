@@ -173,7 +173,7 @@ def bound_floats(spec: Spec, runs: Sequence[Floats], oracle: Floats | None) -> F
             error = np.fmax(error, np.abs(np.where(np.isfinite(run), run, want) - want))
         error[~finite] = 0.0
         settled = finite & ~unsure
-        scale = _rms(want[settled])
+        scale = rms(want[settled])
         typical = float(np.quantile(error[settled], 0.9)) if settled.any() else 0.0
         floor = FLOOR[spec.dtype] * (np.abs(np.where(finite, want, 0.0)) + scale)
         # oracle error that no double can resolve: results that should be zero
@@ -183,7 +183,7 @@ def bound_floats(spec: Spec, runs: Sequence[Floats], oracle: Floats | None) -> F
     return FloatLeaf(spec, want, bound)
 
 
-def _rms(x: Floats) -> float:
+def rms(x: Floats) -> float:
     if not x.size:
         return 0.0
     largest = float(np.abs(x).max())

@@ -71,6 +71,7 @@ class Judge:
         self._prepared: OrderedDict[tuple[Any, ...], Prepared | InvalidTask] = OrderedDict()
         self._compiled: dict[str, timing.Compiled] = {}
         self._quiet = Quiet()
+        self._closed = False
         threading.Thread(target=self._start, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -80,9 +81,9 @@ class Judge:
         self.close()
 
     def close(self) -> None:
+        """Ends every worker; an evaluation that still runs in another thread ends as `judge_error`."""
         with self._lock:
-            if self._clock is not None:
-                self._clock.close()
+            self._closed = True
             if self._workers is not None:
                 self._workers.close()
             self._workers, self._clock = None, None
@@ -113,7 +114,12 @@ class Judge:
         """Verdicts in the order of `solutions`. All are built and checked first, side by side, then timed in turns."""
         evaluations = [_Evaluation(self, task, s, settings, run, None) for s in solutions]
         with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as threads:
-            list(threads.map(_Evaluation.check, evaluations))
+            try:
+                list(threads.map(_Evaluation.check, evaluations))
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                self.close()
+                raise
         return [evaluation.verdict() for evaluation in evaluations]
 
     def build(self, solution: Solution) -> Verdict:
@@ -159,6 +165,8 @@ class Judge:
 
     def workers(self) -> Workers:
         with self._lock:
+            if self._closed:
+                raise MachineError("the judge is closed")
             if self._workers is None:
                 native.load()
                 self._workers = Workers(isolate=self.sandbox != "off", limits=self._limits)
@@ -446,7 +454,7 @@ class _Evaluation:
         compiled = self.compiled or timing.Compiled(())
         eager = measured.eager
         times = self._times(measured, compiled)
-        floor = timing.floor_s(self._without_ignored(prepared), os.cpu_count() or 1)
+        floor = timing.floor_s(prepared, os.cpu_count() or 1)
         if floor is not None:
             times = times.model_copy(update={"floor": floor * 1e6})
             if times.candidate is not None and times.candidate < 0.9 * floor * 1e6:
@@ -454,9 +462,6 @@ class _Evaluation:
                 return Speedup(), Times(floor=floor * 1e6)
         self._doubts(measured, eager, compiled)
         return Speedup(eager=eager, compile=measured.compiled(compiled.log_ratios) if eager else None), times
-
-    def _without_ignored(self, prepared: Prepared) -> Prepared:
-        return prepared
 
     def _times(self, measured: timing.Measured, compiled: timing.Compiled) -> Times:
         eager_us = float(np.median(measured.eager_s)) * 1e6

@@ -63,6 +63,14 @@ class Prepared:
     degenerate: str = ""
     """Why the strict protocol refuses this task; the paper's protocol only flags it."""
     guards: dict[str, bool] = field(default_factory=dict)
+    ignored: tuple[int, ...] = ()
+    """Inputs (by number) that the output does not depend on."""
+
+    @property
+    def necessary_bytes(self) -> int:
+        """Bytes of the inputs that matter and of the output."""
+        specs = self.layout.inputs.specs
+        return sum(s.bytes for i, s in enumerate(specs) if i not in self.ignored) + self.layout.outputs_bytes
 
 
 class Reference:
@@ -72,9 +80,9 @@ class Reference:
         self.worker, self.settings = worker, settings
         self.side: Side | None = None
         self._state: Value | None = None
-        self._ask("load", precision=settings.precision)
+        self.ask("load", precision=settings.precision)
 
-    def _ask(self, op: str, **arguments: Any) -> Answer:
+    def ask(self, op: str, **arguments: Any) -> Answer:
         with_owner = owned(op)
         try:
             return self.worker.ask(op, timeout_s=TASK_TIMEOUT_S, **arguments)
@@ -82,15 +90,15 @@ class Reference:
             raise with_owner(fault) from None
 
     def inputs(self, seed: int) -> Value:
-        answer = self._ask("inputs", seed=seed)
+        answer = self.ask("inputs", seed=seed)
         return Value.from_reply(answer.reply, answer.data)
 
     def init_inputs(self, seed: int) -> Value:
-        answer = self._ask("init_inputs", seed=seed)
+        answer = self.ask("init_inputs", seed=seed)
         return Value.from_reply(answer.reply, answer.data)
 
     def build(self, seed: int) -> tuple[Value, tuple[dict[str, Any], ...]]:
-        answer = self._ask("build", seed=seed, mode=self.settings.mode)
+        answer = self.ask("build", seed=seed, mode=self.settings.mode)
         return Value.from_reply(answer.reply, answer.data), tuple(answer.reply["state"])
 
     def attach(self, layout: Layout) -> Side:
@@ -104,12 +112,12 @@ class Reference:
             self._state = state
 
     def use(self, how: str) -> None:
-        self._ask("use", how=how)
+        self.ask("use", how=how)
 
     def run(self, inputs: Value, seed: int | None = None) -> Call:
         assert self.side is not None
         if seed is not None:
-            self._ask("seed", seed=seed)
+            self.ask("seed", seed=seed)
         try:
             return self.side.call(inputs)
         except WorkerFault as fault:
@@ -175,6 +183,7 @@ class _Preparation:
         self.reference, self.task, self.folder, self.settings = reference, task, folder, settings
         self.generator = np.random.default_rng(secrets.randbits(63))
         self.flags: list[str] = []
+        self.ignored: list[int] = []
         self.has_oracle = True
         self.paper = settings.protocol == "paper"
 
@@ -213,6 +222,7 @@ class _Preparation:
             flags=self.flags + ([f"degenerate: {degenerate}"] if degenerate else []),
             degenerate=degenerate,
             guards=reference.worker.guards,
+            ignored=tuple(self.ignored),
         )
 
     def _seed(self) -> int:
@@ -231,16 +241,16 @@ class _Preparation:
     def _look_at_calls(self, inputs: Value, state: Value) -> float:
         """Two calls under different random states: what a call changes, what it returns, how long it takes."""
         reference = self.reference
-        before = reference._ask("buffers")
+        before = reference.ask("buffers")
         kept = [d.copy() for d in before.data]
         first = reference.run(inputs, seed=1)
-        after = reference._ask("buffers")
+        after = reference.ask("buffers")
         names = [row["name"] for row in self.layout.rows]
         changed = tuple(n for n, a, b in zip(names, kept, after.data, strict=True) if not np.array_equal(a, b))
         if changed:
             if any(row["parameter"] for row in self.layout.rows if row["name"] in changed):
                 raise InvalidTask(f"a call changes the parameter {changed[0]!r}")
-            reference._ask("watch", names=list(changed))
+            reference.ask("watch", names=list(changed))
         assert first.output is not None
         if not first.output.specs and not values.numbers(first.output.tree):
             raise InvalidTask("the reference returns nothing that could be compared")
@@ -364,6 +374,7 @@ class _Preparation:
         elif not base.inputs.specs:
             return "get_inputs() gives no tensor, so that the output is constant"
         elif ignored:
+            self.ignored = ignored
             self.flags.append(f"the output does not depend on input {', '.join(map(str, ignored))}")
         return self._weightless(base, states)
 
@@ -372,7 +383,7 @@ class _Preparation:
             if not np.array_equal(value.data[i], pool[0].data[i]):
                 return value.data[i]
         spec = pool[0].specs[i]
-        if spec.dtype in contents._MANTISSA:
+        if spec.dtype in contents.MANTISSA:
             return contents.mapped(pool[0], lambda x: x * x.dtype.type(1.5) + x.dtype.type(0.25)).data[i]
         return pool[0].data[i]
 

@@ -16,7 +16,8 @@ Mode = Literal["eval", "train"]
 @dataclass(frozen=True)
 class Settings:
     """`measure=False` stops after comparing; `careful` measures until the interval is narrow (winners, publishing);
-    `call_timeout_s` bounds one call of the candidate, `build_timeout_s` its build and construction."""
+    `call_timeout_s` bounds a call of the candidate, `first_call_timeout_s` the first one in a worker (which may compile
+    or tune), `build_timeout_s` its import and construction."""
 
     rules: Rules = "any"
     precision: Precision = "fp32"
@@ -26,6 +27,7 @@ class Settings:
     careful: bool = False
     measure: bool = True
     call_timeout_s: float = 10.0
+    first_call_timeout_s: float = 30.0
     build_timeout_s: float = 120.0
 
     def __post_init__(self) -> None:

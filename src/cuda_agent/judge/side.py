@@ -88,6 +88,8 @@ class Side:
     worker: Worker
     layout: Layout
     call_timeout_s: float
+    first_timeout_s: float | None = None
+    """For the first call, where it may take longer than the others."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The task's parameter names → the worker's own."""
     _slots: SharedMemory = field(init=False)
@@ -165,6 +167,10 @@ class Side:
         """One checked call."""
         return self.calls([content], [True])[0]
 
+    def _timeout_s(self) -> float:
+        limit, self.first_timeout_s = self.first_timeout_s or self.call_timeout_s, None
+        return limit
+
     def _staged(self, content: Value, copy: bool) -> Call:
         self._restore_buffers()
         slot = int(self._generator.integers(len(self.layout.slots)))
@@ -173,7 +179,7 @@ class Side:
             native.copy_cold(self._slots.address + base + offset, data.ctypes.data, data.nbytes)
         nonce = secrets.token_hex(8)
         order = {"request": {"op": "run", "slot": slot, "nonce": nonce}, "copy": copy}
-        answer = self.worker.turn([order], staged=True, timeout_s=self.call_timeout_s)[0]
+        answer = self.worker.turn([order], staged=True, timeout_s=self._timeout_s())[0]
         return self._made(answer, nonce, content, base, copy)
 
     def _copied(self, contents: Sequence[Value], copy: Sequence[bool]) -> list[Call]:
@@ -191,7 +197,7 @@ class Side:
             request = {"op": "run", "slot": int(slots[i]), "nonce": nonces[-1]}
             to = self.layout.slots[slots[i]]
             orders.append({"request": request, "copy": True, "from": i * size, "to": to, "bytes": size})
-        answers = self.worker.turn(orders, staged=False, timeout_s=self.call_timeout_s)
+        answers = self.worker.turn(orders, staged=False, timeout_s=self._timeout_s())
         return [
             self._made(answer, nonce, content, order["to"], keep)
             for answer, nonce, content, order, keep in zip(answers, nonces, contents, orders, copy, strict=True)

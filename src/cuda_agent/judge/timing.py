@@ -12,7 +12,6 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -133,11 +132,6 @@ class Clock:
         if side is not None:
             side.close()
 
-    def close(self) -> None:
-        for side in self._nulls.values():
-            side.close()
-        self._nulls.clear()
-
 
 class Baseline:
     """A fresh reference worker that is ready to be timed, eager or compiled."""
@@ -150,7 +144,7 @@ class Baseline:
             reference.build(prepared.seed)
             side = reference.attach(prepared.layout)
             if prepared.layout.changed:
-                reference._ask("watch", names=list(prepared.layout.changed))
+                reference.ask("watch", names=list(prepared.layout.changed))
             if prepared.layout.rows:
                 reference.put_state(prepared.states[0])
             if compiled is not None:
@@ -207,21 +201,12 @@ def _one_pair(
     make_candidate: Callable[[], Candidate],
     measured: Measured,
 ) -> None:
-    with ThreadPoolExecutor(2) as both:
-        waiting = both.submit(Baseline, clock.workers, prepared, settings)
-        candidate: Candidate | None = None
-        try:
-            candidate = make_candidate()
-        finally:
-            try:
-                baseline = waiting.result()
-            except BaseException:
-                if candidate is not None:
-                    candidate.close()
-                raise
-            if candidate is None:
-                baseline.close()
-    assert candidate is not None
+    baseline = Baseline(clock.workers, prepared, settings)
+    try:
+        candidate = make_candidate()
+    except BaseException:
+        baseline.close()
+        raise
     try:
         warm = _warm_up(prepared, baseline, candidate)
         null_s = clock.null(prepared, warm)
@@ -309,12 +294,12 @@ def timed_mismatch(sample: Sample, reference: Value, got: Value) -> str | None:
         else:
             want, have = values.floats(spec, want_data), values.floats(spec, got_data)
             finite = np.isfinite(leaf.want) & np.isfinite(leaf.bound)
-            size = np.abs(leaf.want[finite]) + expected._rms(leaf.want[finite])
+            size = np.abs(leaf.want[finite]) + expected.rms(leaf.want[finite])
             share = leaf.bound[finite] / np.where(size > 0, size, 1.0)
             tolerance = 2 * float(np.quantile(share, 0.999)) if share.size else 0.0
             with np.errstate(invalid="ignore"):
                 usable = np.isfinite(want)
-                scale = np.abs(want) + expected._rms(want[usable])
+                scale = np.abs(want) + expected.rms(want[usable])
                 wrong = np.where(
                     usable, ~(np.abs(have - want) <= tolerance * scale + 1e-30), _class_differs(want, have)
                 )
@@ -403,7 +388,7 @@ def _warm_compiled(prepared: Prepared, compiled: Baseline, eager: Baseline) -> V
 
 def floor_s(prepared: Prepared, threads: int) -> float | None:
     """Seconds in which the inputs that matter and the outputs can be read at best; None for less than 1 MiB."""
-    total = prepared.layout.inputs.bytes + prepared.layout.outputs_bytes
+    total = prepared.necessary_bytes
     return (
         native.read_seconds(min(total, 1 << 28), threads) * max(1.0, total / (1 << 28)) if total > FLOOR_BYTES else None
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,18 @@ from cuda_agent.sandbox.jail import UNPRIVILEGED_ID, Limits
 from cuda_agent.sandbox.runner import give_to
 
 DEFAULT_LIMITS = Limits()
+
+
+_SCRATCH = "cuda-agent-"
+
+
+def _remove_abandoned() -> None:
+    """Scratch folders of processes that were killed before they could remove theirs."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*-*"):
+        owner = folder.name.removeprefix(_SCRATCH).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists() and folder.stat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def memory_limit() -> int:
@@ -29,11 +43,13 @@ class Workers:
     def __init__(self, isolate: bool = True, limits: Limits | None = None) -> None:
         self.isolate = isolate
         self.limits = limits or replace(DEFAULT_LIMITS, memory_bytes=memory_limit())
-        self.scratch = Path(tempfile.mkdtemp(prefix="cuda-agent-"))
+        _remove_abandoned()
+        self.scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
         os.chmod(self.scratch, 0o711)
         self._plain = Zygote()
         self._compiler: Zygote | None = None
         self._lock = threading.Lock()
+        self._alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 
     def warm_compiler(self) -> None:
         """Starts the zygote that has torch.compile imported, without waiting for it."""
@@ -44,13 +60,13 @@ class Workers:
     def reference(self, task_folder: Path, compile_cache: Path | None = None) -> Worker:
         """A worker with the task; with `compile_cache` also torch.compile, which keeps its builds there."""
         if compile_cache is None:
-            return Worker(self._plain, "reference", self._task_place(task_folder), self.limits, self.isolate)
+            return self._start(self._plain, "reference", self._task_place(task_folder))
         self.warm_compiler()
         assert self._compiler is not None
         place = self._task_place(task_folder, {str(compile_cache): "/compiled"})
         environment = {"TORCHINDUCTOR_CACHE_DIR": str(self._inside(compile_cache, "/compiled"))}
         place = replace(place, environment={**environment, **place.environment})
-        return Worker(self._compiler, "reference", place, self.limits, self.isolate)
+        return self._start(self._compiler, "reference", place)
 
     def candidate(
         self,
@@ -61,10 +77,15 @@ class Workers:
     ) -> Worker:
         """A worker with the solution in `folder`; `placed` are the libraries that were built for it."""
         place = Place(placed={str(folder): "/solution", **placed}, environment=environment, writable=writable or {})
-        return Worker(self._plain, "candidate", place, self.limits, self.isolate)
+        return self._start(self._plain, "candidate", place)
 
     def null(self) -> Worker:
-        return Worker(self._plain, "null", Place(), self.limits, self.isolate)
+        return self._start(self._plain, "null", Place())
+
+    def _start(self, zygote: Zygote, role: str, place: Place) -> Worker:
+        worker = Worker(zygote, role, place, self.limits, self.isolate)
+        self._alive.add(worker)
+        return worker
 
     def folder(self, prefix: str, for_sandbox: bool = False) -> Path:
         """A new folder below the scratch; with `for_sandbox` the sandbox's user may write there."""
@@ -81,6 +102,9 @@ class Workers:
         return Path(inside) if self.isolate else host
 
     def close(self) -> None:
+        """Ends all workers, those in use too: who waits for one gets a WorkerFault."""
+        for worker in list(self._alive):
+            worker.hang_up()
         self._plain.close()
         if self._compiler is not None:
             self._compiler.close()

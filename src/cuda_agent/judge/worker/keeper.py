@@ -154,8 +154,11 @@ class Keeper:
         deadline = time.monotonic() + timeout_s
         while True:
             pause = min(WATCH_EVERY_S, max(0.0, deadline - time.monotonic()))
-            if select.select([self.worker], [], [], pause)[0]:
+            ready = select.select([self.worker, self.channel], [], [], pause)[0]
+            if self.worker in ready:
                 break
+            if self.channel in ready:  # the parent says nothing during a call: it is gone
+                self._leave()
             if time.monotonic() >= deadline:
                 raise WorkerEnded({"state": "timeout", "seconds": timeout_s})
             if self.crowd.resident_bytes() > self.memory:
