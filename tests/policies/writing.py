@@ -25,7 +25,9 @@ _SERIAL = itertools.count()
 class Case(nn.Module):
     """A function of tensors, with modules and parameters that it may use as `s.m` and `s.p`."""
 
-    def __init__(self, function: Callable[..., Any], *modules: nn.Module, parameters: Sequence[torch.Tensor] = ()) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *modules: nn.Module, parameters: Sequence[torch.Tensor] = ()
+    ) -> None:
         super().__init__()
         self.function, self.m = function, nn.ModuleList(modules)
         self.p = nn.ParameterList([nn.Parameter(p) for p in parameters])
@@ -55,7 +57,9 @@ def traced(model: nn.Module, inputs: Sequence[Any]) -> Graph:
     return Graph.model_validate(json.loads(json.dumps(trace(model, list(inputs)))))
 
 
-def built(model: nn.Module, inputs: Sequence[Any], folder: Path, knobs: Knobs | None = None) -> tuple[nn.Module, Written]:
+def built(
+    model: nn.Module, inputs: Sequence[Any], folder: Path, knobs: Knobs | None = None
+) -> tuple[nn.Module, Written]:
     """`ModelNew` with the weights of `model`, ready to call."""
     graph = traced(model, inputs)
     assert not graph.problems, graph.problems
@@ -93,31 +97,31 @@ def wide(value: Any) -> Any:
     return value.double() if isinstance(value, torch.Tensor) and value.dtype == torch.float32 else value
 
 
-def check(case: nn.Module, inputs: Sequence[Any], got: Any) -> None:
-    """`got` is what `case` gives, as near to fp64 as fp32 allows."""
+def check(case: nn.Module, inputs: Sequence[Any], got: Any, slack: float = 0.0) -> None:
+    """`got` is what `case` gives, as near to fp64 as fp32 allows, or nearer than `slack`."""
     with torch.no_grad():
         expected = case(*inputs)
         exact = copy.deepcopy(case).double()(*map(wide, inputs))
-    compare(expected, got, exact)
+    compare(expected, got, exact, slack)
 
 
-def compare(expected: Any, got: Any, exact: Any, where: str = "the output") -> None:
+def compare(expected: Any, got: Any, exact: Any, slack: float = 0.0, where: str = "the output") -> None:
     if isinstance(expected, tuple | list):
         assert isinstance(got, tuple if isinstance(expected, tuple) else list) and len(got) == len(expected), where
         for i, rows in enumerate(zip(expected, got, exact, strict=True)):
-            compare(*rows, f"{where}[{i}]")
+            compare(*rows, slack, f"{where}[{i}]")
     elif isinstance(expected, dict):
         assert list(got) == list(expected), where
         for key in expected:
-            compare(expected[key], got[key], exact[key], f"{where}[{key!r}]")
+            compare(expected[key], got[key], exact[key], slack, f"{where}[{key!r}]")
     elif not isinstance(expected, torch.Tensor):
         assert got == expected and type(got) is type(expected), where
     else:
         assert (got.shape, got.dtype) == (expected.shape, expected.dtype), f"{where}: {got.shape} {got.dtype}"
-        _close(expected, got, exact, where)
+        _close(expected, got, exact, slack, where)
 
 
-def _close(expected: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, where: str) -> None:
+def _close(expected: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, slack: float, where: str) -> None:
     if not expected.dtype.is_floating_point:
         assert torch.equal(expected, got), where
         return
@@ -129,6 +133,6 @@ def _close(expected: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, where
         return
     oracle = exact.double()[finite]
     rms = oracle.pow(2).mean().sqrt()
-    bound = 8 * (expected.double()[finite] - oracle).abs() + 2e-5 * (oracle.abs() + rms) + 1e-30
+    bound = 8 * (expected.double()[finite] - oracle).abs() + 2e-5 * (oracle.abs() + rms) + 1e-30 + slack
     excess = ((got.double()[finite] - oracle).abs() / bound).max().item()
     assert excess <= 1, f"{where}: {excess:.3g} times the bound"

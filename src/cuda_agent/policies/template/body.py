@@ -1,132 +1,39 @@
-"""What one kernel computes, as statements sorted into regions; which loops run around them is decided in `loops`.
-
-A kernel's elements are those of its root. Some of the root's loop variables (P) are shared by every element of a row:
-the reductions inside the kernel depend on them alone. The rest (R) run along the row. Execution order:
-
-    section 0, phase 1, section 1, phase 2, section 2, …, final
-
-A phase is a set of loops along the row that ends in reductions; a section computes once for a row (from reductions
-that are complete); `final` runs along the row and stores. Sections are even regions, the others odd.
-"""
+"""Writes what one kernel computes as statements; which loops run around them is decided in `plan`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 
 from cuda_agent.policies.template import cpp
 from cuda_agent.policies.template.index import Index, NeedSplit, NotAffine, flatten, unflatten
 from cuda_agent.policies.template.ir import (
-    Call, Concat, Const, Gather, Input, Node, Point, Position, Reduce, Scan, Shape, View, contiguous_strides,
+    Call,
+    Concat,
+    Const,
+    Gather,
+    Node,
+    Point,
+    Position,
+    Reduce,
+    Scan,
+    Shape,
+    View,
+    contiguous_strides,
 )
-
-Coords = tuple[Index, ...]
-Axes = tuple[str, ...]
-
-
-class NeedRealise(Exception):
-    """A value must lie in memory before this kernel can be written."""
-
-    def __init__(self, node: Node) -> None:
-        super().__init__("realise")
-        self.node = node
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Memory: what the generated code calls it, and its size in elements."""
-
-    name: str
-    dtype: str
-    numel: int
-    kind: str
-    """argument, state, constant, derived, call, temporary, output or row (scratch of one kernel)"""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a value lies."""
-
-    buffer: Buffer
-    strides: tuple[int, ...]
-    offset: int = 0
-
-
-@dataclass(frozen=True)
-class Load:
-    buffer: Buffer
-    index: Index
-
-
-@dataclass(eq=False)
-class Statement:
-    """`const T name = template(args);` in `region`. Kinds: let, reduce (result of a reduction), scan (running value)."""
-
-    name: str
-    dtype: str
-    template: str
-    args: tuple[Statement | Load | Index | str, ...]
-    region: int
-    support: frozenset[str]
-    """Loop variables on which the value depends."""
-    kind: str = "let"
-    keep_in: Buffer | None = None
-    """Row scratch that keeps the value for later regions."""
-    used_in: set[int] = field(default_factory=set)
-
-
-@dataclass(eq=False)
-class Accumulation:
-    """One reduction: `result` gets the fold of `value` over the loops `axes`, as far as `guards` hold."""
-
-    op: str
-    value: Statement | str
-    result: Statement
-    axes: Axes
-    guards: tuple[tuple[Index, int], ...]
-    """(index, size): only where 0 <= index < size."""
-
-
-@dataclass(eq=False)
-class Store:
-    buffer: Buffer
-    index: Index
-    value: Statement | str
-    region: int
-
-
-@dataclass(eq=False)
-class Body:
-    """Everything about one kernel but its loops."""
-
-    parallel: Axes
-    """P, outermost first"""
-    along: Axes
-    """R of the final region"""
-    ranges: dict[str, int]
-    statements: list[Statement]
-    accumulations: dict[int, list[Accumulation]]
-    stores: list[Store]
-    scan: Scan | None
-    scan_of: tuple[Statement | str, Statement] | None
-    """(value, running result)"""
-
-    memo: dict[object, Statement | str]
-
-    def origins(self, region: int) -> Iterator[tuple[tuple[Node, Coords], Statement]]:
-        """The operations that were written into a region, in order: (node, coordinates) and the statement."""
-        for key, value in self.memo.items():
-            if isinstance(key, tuple) and key[0] == region and isinstance(key[1], Point) and isinstance(value, Statement):
-                yield (key[1], key[2]), value
-
-    @property
-    def phases(self) -> int:
-        return max(self.accumulations, default=0)
-
-    @property
-    def final(self) -> int:
-        return 2 * self.phases + 1
+from cuda_agent.policies.template.statements import (
+    Accumulation,
+    Axes,
+    Body,
+    Buffer,
+    Coords,
+    Load,
+    NeedRealise,
+    Place,
+    Statement,
+    Store,
+    mark_use,
+)
 
 
 class BodyWriter:
@@ -150,7 +57,7 @@ class BodyWriter:
             except NeedSplit as split:
                 self._split(split.var, split.inner)
 
-    # -- axes ---------------------------------------------------------------------------------------------------------
+    # -- axes
 
     def _axis(self, key: object, size: int, prefix: str) -> Index:
         """The coordinate along an axis, which may consist of several loops."""
@@ -175,7 +82,7 @@ class BodyWriter:
     def ranges(self) -> dict[str, int]:
         return {name: size for parts in self.axes.values() for name, size in parts}
 
-    # -- the whole ----------------------------------------------------------------------------------------------------
+    # -- the whole
 
     def _attempt(self) -> Body:
         coords = tuple(self._axis(("root", d), size, "i") for d, size in enumerate(self.root.shape))
@@ -197,9 +104,18 @@ class BodyWriter:
         for root, place in self.roots:
             value = self.emit(root, coords)
             stores.append(Store(place.buffer, flatten(coords, place.strides, place.offset), value, region))
-            _mark_use(value, region)
-        return Body(parallel, self._along, self.ranges, self._statements, self._accumulations, stores, self._scan,
-                    self._scan_of, self._memo)
+            mark_use(value, region)
+        return Body(
+            parallel,
+            self._along,
+            self.ranges,
+            self._statements,
+            self._accumulations,
+            stores,
+            self._scan,
+            self._scan_of,
+            self._memo,
+        )
 
     def _parallel(self, coords: Coords, root_axes: Axes) -> Axes:
         supports: dict[Node, frozenset[str]] = {}
@@ -261,7 +177,7 @@ class BodyWriter:
         self._phase_memo[reduce] = latest + 1
         return latest + 1
 
-    # -- expressions --------------------------------------------------------------------------------------------------
+    # -- expressions
 
     def emit(self, node: Node, coords: Coords) -> Statement | str:
         """The value of `node` at `coords`: a statement or a literal."""
@@ -315,7 +231,7 @@ class BodyWriter:
         region = max(regions, default=0) if once else self._region
         statement = Statement(self._name(), dtype, template, args, region, support)
         for argument in args:
-            _mark_use(argument, region)
+            mark_use(argument, region)
         self._statements.append(statement)
         return statement
 
@@ -353,7 +269,7 @@ class BodyWriter:
         ranges = self.ranges
         return flatten(tuple(Index.of(a) for a in axes), contiguous_strides(tuple(ranges[a] for a in axes)))
 
-    # -- views --------------------------------------------------------------------------------------------------------
+    # -- views
 
     def _contiguous_source(self, node: View, coords: Coords) -> Statement | None:
         """A reshape of contiguous memory needs no coordinates, only the flat index."""
@@ -399,7 +315,7 @@ class BodyWriter:
             inner = (*coords[: node.dim], where, *coords[node.dim + len(node.index.shape) :])
         return self.emit(node.src, inner)
 
-    # -- reductions and scans -----------------------------------------------------------------------------------------
+    # -- reductions and scans
 
     def _reduce(self, node: Reduce, coords: Coords) -> Statement:
         support = frozenset(v for c in coords for v in c.vars)
@@ -411,7 +327,7 @@ class BodyWriter:
         inner, axes = self._row_coords(node, coords)
         outer_region, self._region = self._region, 2 * phase - 1
         value = self.emit(node.src, inner)
-        _mark_use(value, self._region)
+        mark_use(value, self._region)
         guards = self._guards(node.src, inner)
         self._region = outer_region
         result = Statement(self._name("r"), node.dtype, "", (), 2 * phase, self._p, kind="reduce")
@@ -463,16 +379,7 @@ class BodyWriter:
         value = self.emit(node.src, coords)
         support = self._p | frozenset(v for v in coords[node.dim].vars)
         result = Statement(self._name("s"), node.dtype, "", (), self._final, support, kind="scan")
-        _mark_use(value, self._final)
+        mark_use(value, self._final)
         self._statements.append(result)
         self._scan_of = (value, result)
         return result
-
-
-def _mark_use(value: Statement | Load | Index | str, region: int) -> None:
-    if isinstance(value, Statement):
-        value.used_in.add(region)
-
-
-def is_leaf(node: Node) -> bool:
-    return isinstance(node, Input)

@@ -17,11 +17,20 @@ TYPES = {
 }
 BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1}
 
-_FAST = "exp expm1 log log1p sigmoid tanh erf softplus mish gelu gelu_tanh silu".split()
-_STD = """exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc
-floor ceil trunc""".split()
+_FAST_NAMES = "exp expm1 log log1p sigmoid tanh erf softplus mish gelu gelu_tanh silu"
+_FAST = _FAST_NAMES.split()
+_STD_NAMES = """exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc
+floor ceil trunc"""
+_STD = _STD_NAMES.split()
 COSTS = dict.fromkeys((*_FAST, *_STD, "elu", "pow", "atan2", "hypot", "fmod", "remainder"), 10)
-COSTS |= dict.fromkeys(("floor", "ceil", "trunc"), 1) | {"div": 3, "sqrt": 3, "rsqrt": 4, "reciprocal": 3, "sin": 20, "cos": 20}
+COSTS |= dict.fromkeys(("floor", "ceil", "trunc"), 1) | {
+    "div": 3,
+    "sqrt": 3,
+    "rsqrt": 4,
+    "reciprocal": 3,
+    "sin": 20,
+    "cos": 20,
+}
 
 _ANY = {
     "neg": "-{0}",

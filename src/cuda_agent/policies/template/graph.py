@@ -62,7 +62,9 @@ class Graph(BaseModel):
     problems: list[str] = []
 
 
-_TAKEN = re.compile(r"(t|t0|n|c|low|high|from|to|self|torch|state|fast|arena|stream|[ikvrs]\d+\w*|row\d*|line_\w*|all_\d+)$")
+_TAKEN = re.compile(
+    r"(t|t0|n|c|low|high|from|to|self|torch|state|fast|arena|stream|[ikvrs]\d+\w*|row\d*|line_\w*|all_\d+)$"
+)
 
 
 def safe_name(name: str) -> str:

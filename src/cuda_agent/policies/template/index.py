@@ -89,7 +89,7 @@ def _divide(flat: Index, size: int, ranges: Mapping[str, int]) -> tuple[Index, I
         raise NotAffine
     high = rest.const + sum(max(0, c * (ranges[v] - 1)) for v, c in rest.terms)
     low = rest.const + sum(min(0, c * (ranges[v] - 1)) for v, c in rest.terms)
-    if 0 <= low and high < size:
+    if low >= 0 and high < size:
         return quotient, rest
     for var, c in rest.terms:
         inner = size // c if c > 0 and size % c == 0 else 0

@@ -157,7 +157,7 @@ class Builder:
     def __init__(self) -> None:
         self._known: dict[Any, Node] = {}
 
-    def _intern(self, node: N) -> N:
+    def _intern(self, node: N) -> Node:
         # the type of a constant counts: 1 == 1.0 == True, and 0.0 == -0.0
         values = (repr(v) if k in ("value", "attrs") else v for k, v in vars(node).items())
         key = (type(node), *values)
@@ -167,7 +167,9 @@ class Builder:
         return self._intern(Input(shape, dtype, name, kind))
 
     def const(self, value: float | int | bool, dtype: str, shape: Shape = ()) -> Node:
-        value = float(value) if dtype.startswith(("float", "bfloat")) else bool(value) if dtype == "bool" else int(value)
+        value = (
+            float(value) if dtype.startswith(("float", "bfloat")) else bool(value) if dtype == "bool" else int(value)
+        )
         return self._intern(Const(shape, dtype, value))
 
     def position(self, shape: Shape, dim: int, dtype: str = "int64") -> Node:
@@ -226,10 +228,14 @@ class Builder:
             return node
         if isinstance(node, View) and node.kind == "flip" and set(node.data) == set(dims):
             return node.src
-        if isinstance(node, Scan) and dims == (node.dim,) and isinstance(node.src, View) and not node.reverse:
-            if node.src.kind == "flip" and node.src.data == dims:
-                return self.scan(node.op, node.src.src, node.dim, reverse=True, exclusive=node.exclusive)
+        if isinstance(node, Scan) and self._scans_flipped(node, dims):
+            return self.scan(node.op, node.src.sources[0], node.dim, reverse=True, exclusive=node.exclusive)
         return self._intern(View(node.shape, node.dtype, "flip", node, dims))
+
+    def _scans_flipped(self, node: Scan, dims: tuple[int, ...]) -> bool:
+        src = node.src
+        flipped = isinstance(src, View) and src.kind == "flip" and src.data == dims
+        return flipped and dims == (node.dim,) and not node.reverse
 
     def window(self, node: Node, windows: tuple[tuple[int, int, int, int, int], ...], sizes: Shape) -> Node:
         """`sizes` are the numbers of windows along each windowed dim."""
@@ -267,20 +273,27 @@ class Builder:
 
     def _exclusive_scan(self, parts: tuple[Node, ...], dim: int) -> Node | None:
         """cat(0, cumsum(x without its last element)) is an exclusive sum of x."""
-        if len(parts) != 2 or not isinstance(parts[1], Scan):
+        if len(parts) != 2 or not isinstance(parts[0], Const) or not isinstance(parts[1], Scan):
             return None
-        first, scan = parts
-        neutral = isinstance(first, Const) and first.value == (0 if scan.op == "sum" else 1)
-        cut = scan.src
-        if not (neutral and first.shape[dim] == 1 and scan.dim == dim and scan.op in ("sum", "prod")):
+        first, scan, cut = parts[0], parts[1], parts[1].src
+        plain = scan.dim == dim and scan.op in ("sum", "prod") and not scan.reverse and not scan.exclusive
+        if not plain or first.shape[dim] != 1 or first.value != (scan.op == "prod"):
             return None
-        if scan.reverse or scan.exclusive or not isinstance(cut, View) or cut.kind != "slice":
+        if not isinstance(cut, View) or cut.kind != "slice" or any(part != (0, 1) for part in cut.data):
             return None
-        whole = cut.src.shape[dim] == cut.shape[dim] + 1 and all(part == (0, 1) for part in cut.data)
-        return self.scan(scan.op, cut.src, dim, exclusive=True) if whole and cut.src.dtype == scan.dtype else None
+        shorter = cut.src.shape[dim] == cut.shape[dim] + 1 and cut.src.dtype == scan.dtype
+        return self.scan(scan.op, cut.src, dim, exclusive=True) if shorter else None
 
-    def call(self, target: str, template: str, *args: Node, shape: Shape, dtype: str,
-             fallback: bool = False, item: int | None = None) -> Node:
+    def call(
+        self,
+        target: str,
+        template: str,
+        *args: Node,
+        shape: Shape,
+        dtype: str,
+        fallback: bool = False,
+        item: int | None = None,
+    ) -> Node:
         return self._intern(Call(shape, dtype, target, template, args, fallback, item))
 
 

@@ -29,5 +29,7 @@ class Knobs:
     def describe(self, other: Knobs | None = None) -> str:
         """The knobs that differ from `other` (default: from the defaults), for people."""
         base = other or Knobs()
-        changed = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != getattr(base, f.name)]
+        changed = [
+            f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != getattr(base, f.name)
+        ]
         return ", ".join(changed) or "defaults"

@@ -28,7 +28,7 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Registers a function `f(lowering, operator, *args, **kwargs)` for ATen operators given as NAME or NAME.OVERLOAD."""
+    """Registers `f(lowering, operator, *args, **kwargs)` for ATen operators given as NAME or NAME.OVERLOAD."""
 
     def register(function: Rule) -> Rule:
         for name in names:
@@ -119,7 +119,9 @@ class Lowering:
             if entry.shape is None:
                 self.values[entry.name] = decode(entry.value)
             else:
-                self.values[entry.name] = self.b.input(tuple(entry.shape), str(entry.dtype), safe_name(entry.name), "argument")
+                self.values[entry.name] = self.b.input(
+                    tuple(entry.shape), str(entry.dtype), safe_name(entry.name), "argument"
+                )
         for state in self.graph.state:
             self.values[state.name] = self._leaf(state, state.name, "state")
         for constant in self.graph.constants:
@@ -186,8 +188,9 @@ class Lowering:
         result = function(self, op, *args, **kwargs)
         if op.shape is not None:
             return self._checked(result, op)
-        return tuple(r if d is None or r is None else self._checked(r, d)
-                     for r, d in zip(result, op.items or [], strict=True))
+        return tuple(
+            r if d is None or r is None else self._checked(r, d) for r, d in zip(result, op.items or [], strict=True)
+        )
 
     def _checked(self, node: Any, described: Described) -> Node:
         """A wrong shape is a fault of a rule, which then does not apply."""
@@ -204,15 +207,18 @@ class Lowering:
         if op.shape is not None:
             return self.b.call(op.op, template, *nodes, shape=tuple(op.shape), dtype=str(op.dtype), fallback=True)
         return tuple(
-            None if d is None else self.b.call(op.op, template, *nodes, shape=tuple(d.shape or ()), dtype=str(d.dtype),
-                                               fallback=True, item=i)
-            for i, d in enumerate(op.items or []))
+            None
+            if d is None
+            else self.b.call(
+                op.op, template, *nodes, shape=tuple(d.shape or ()), dtype=str(d.dtype), fallback=True, item=i
+            )
+            for i, d in enumerate(op.items or [])
+        )
 
 
-MOVEMENT = frozenset(
-    "view reshape _unsafe_view unsqueeze squeeze expand permute transpose t select slice clone alias detach "
-    "lift_fresh_copy contiguous split_with_sizes split unbind chunk flip".split()
-)
+_MOVEMENT = """view reshape _unsafe_view unsqueeze squeeze expand permute transpose t select slice clone alias detach
+lift_fresh_copy contiguous split_with_sizes split unbind chunk flip"""
+MOVEMENT = frozenset(_MOVEMENT.split())
 
 
 def is_movement(op: str) -> bool:

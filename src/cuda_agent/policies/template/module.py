@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from cuda_agent.policies.template import cpp
-from cuda_agent.policies.template.body import Buffer
 from cuda_agent.policies.template.graph import Graph, State, safe_name
 from cuda_agent.policies.template.ir import Input, Node, walk
 from cuda_agent.policies.template.knobs import Knobs
 from cuda_agent.policies.template.lower import Lowering, Program, decode
 from cuda_agent.policies.template.schedule import CallStep, KernelStep, Schedule, Scheduler, python_view
+from cuda_agent.policies.template.statements import Buffer
 
 ALLOWED_CALLS = ("mm", "addmm", "bmm", "baddbmm", "linear", "convolution")
 HEADER = Path(__file__).with_name("fast_math.h")
@@ -75,7 +75,7 @@ class _Writer:
         library = list(dict.fromkeys(s.target for s in self.schedule.steps if isinstance(s, CallStep)))
         return Written(files, self.program.fallbacks, self.program.folded, library, lines, large, tiled)
 
-    # -- order ----------------------------------------------------------------------------------------------------------
+    # -- order
 
     def _grouped(self) -> Iterator[Stage | CallStep]:
         stage: list[KernelStep] = []
@@ -105,7 +105,11 @@ class _Writer:
             if isinstance(step, CallStep) or not step.alone or not self.knobs.fuse:
                 continue
             for buffer in step.kernel.in_place:
-                if buffer.name in fresh and last[buffer.name] == i and buffer.name not in self.outside | set(taken.values()):
+                if (
+                    buffer.name in fresh
+                    and last[buffer.name] == i
+                    and buffer.name not in self.outside | set(taken.values())
+                ):
                     taken[step.results[0].name] = buffer.name
                     break
         return taken
@@ -130,7 +134,7 @@ class _Writer:
         buffers = dict.fromkeys(b for s in stage.steps for b in s.kernel.buffers)
         return [(b, b in written) for b in buffers if b not in inner]
 
-    # -- C++ ------------------------------------------------------------------------------------------------------------
+    # -- C++
 
     def _cpp(self) -> str:
         parts = [
@@ -149,13 +153,17 @@ class _Writer:
                 alias = self.aliases.get(step.results[0].name)
                 if alias:
                     text = re.sub(rf"__restrict ({alias}|{step.results[0].name})\b", r"\1", text)
-                parts.append(text.replace("static void", 'extern "C" void', 1) + "\n" if len(stage.steps) == 1 else text + "\n")
+                parts.append(
+                    text.replace("static void", 'extern "C" void', 1) + "\n" if len(stage.steps) == 1 else text + "\n"
+                )
             if len(stage.steps) > 1:
                 parts.append(self._stage(stage))
         return "\n".join(parts)
 
     def _stage(self, stage: Stage) -> str:
-        parameters = ", ".join(f"{'' if w else 'const '}{cpp.TYPES[b.dtype]}* {b.name}" for b, w in self._parameters(stage))
+        parameters = ", ".join(
+            f"{'' if w else 'const '}{cpp.TYPES[b.dtype]}* {b.name}" for b, w in self._parameters(stage)
+        )
         lines = [f'extern "C" void {stage.name}({parameters}) {{']
         offset = 0
         for buffer in self._inner(stage):
@@ -165,7 +173,7 @@ class _Writer:
         lines += [f"    {s.kernel.name}({', '.join(b.name for b in s.kernel.buffers)});" for s in stage.steps]
         return "\n".join(lines).replace("TOTAL", str(offset)) + "\n}\n"
 
-    # -- Python ---------------------------------------------------------------------------------------------------------
+    # -- Python
 
     def _python(self) -> str:
         has_kernels = any(isinstance(s, Stage) for s in self.stages)
@@ -176,13 +184,20 @@ class _Writer:
         imports = ["import base64", "import zlib", ""] if constants else []
         parts += [*imports, "import torch"]
         if has_kernels:
-            parts += ["", "from cuda_agent.runtime import load_kernels", "", '_kernels = load_kernels("kernels/kernels.cpp")']
+            parts += [
+                "",
+                "from cuda_agent.runtime import load_kernels",
+                "",
+                '_kernels = load_kernels("kernels/kernels.cpp")',
+            ]
         parts.append("\n")
         if self._state:
             parts.append(_REGISTER)
         for constant in constants:
-            parts.append(f'{self._constant_name(constant.name)} = torch.frombuffer(bytearray(zlib.decompress(base64.b85decode('
-                         f'"{constant.data}"))),\n    dtype=torch.{constant.dtype}).reshape({constant.shape})\n')
+            parts.append(
+                f"{self._constant_name(constant.name)} = torch.frombuffer(bytearray(zlib.decompress(base64.b85decode("
+                f'"{constant.data}"))),\n    dtype=torch.{constant.dtype}).reshape({constant.shape})\n'
+            )
         parts.append("class ModelNew(torch.nn.Module):")
         parts.append(textwrap.indent("\n".join([*self._init(), *self._prepare(), *self._forward()]), "    "))
         return "\n".join(parts) + "\n"
@@ -195,7 +210,9 @@ class _Writer:
     def _forward_reads(self) -> set[str]:
         """Names of tensors that `forward` reads."""
         steps = self.schedule.steps
-        text = repr([s.code for s in steps if isinstance(s, CallStep)]) + repr((self.schedule.outputs, self.schedule.effects))
+        text = repr([s.code for s in steps if isinstance(s, CallStep)]) + repr(
+            (self.schedule.outputs, self.schedule.effects)
+        )
         kernels = {b.name for s in steps if isinstance(s, KernelStep) for b in s.kernel.reads}
         return kernels | set(re.findall(r"<(\w+)>", text))
 
@@ -211,14 +228,15 @@ class _Writer:
         yield "def __init__(self, *args, **kwargs):"
         yield "    super().__init__()"
         for s in self._state:
-            yield f'    _register(self, "{s.target}", torch.zeros({s.shape}, dtype=torch.{s.dtype}), {s.kind == "parameter"})'
+            zeros = f"torch.zeros({s.shape}, dtype=torch.{s.dtype})"
+            yield f'    _register(self, "{s.target}", {zeros}, {s.kind == "parameter"})'
         yield "    self._tensors = None"
         yield ""
 
     @cached_property
     def _bound(self) -> list[str]:
         """Names of state, constants and derived tensors that `forward` uses."""
-        names = [safe_name(x.name) for x in (*self.graph.state, *self.graph.constants)]
+        names = [safe_name(s.name) for s in self.graph.state] + [safe_name(c.name) for c in self.graph.constants]
         return [n for n in [*names, *(d.node.name for d in self.program.derived)] if n in self._forward_reads]
 
     def _prepare(self) -> Iterator[str]:
@@ -226,7 +244,8 @@ class _Writer:
         yield "def prepare(self):"
         yield '    """What depends on the weights alone; to be called again when they change."""'
         if self.program.derived or self._bound:
-            yield "    state = {**dict(self.named_parameters(remove_duplicate=False)), **dict(self.named_buffers(remove_duplicate=False))}"
+            yield "    state = dict(self.named_parameters(remove_duplicate=False))"
+            yield "    state.update(self.named_buffers(remove_duplicate=False))"
         needed = self._prepare_reads | set(self._bound)
         for s in self.graph.state:
             if safe_name(s.name) in needed:
@@ -255,8 +274,9 @@ class _Writer:
         for i in self.graph.inputs:
             name = safe_name(i.name)
             if i.shape is None:
-                yield f"    if {name} != {decode(i.value)!r}:"
-                yield f'        raise ValueError(f"these kernels were written for {name} = {decode(i.value)!r}, not {{{name}!r}}")'
+                value = decode(i.value)
+                yield f"    if {name} != {value!r}:"
+                yield f'        raise ValueError(f"these kernels were written for {name} = {value!r}, not {{{name}}}")'
             if i.shape and name in self._forward_reads:
                 yield f"    if not {name}.is_contiguous():"
                 yield f"        {name} = {name}.contiguous()"

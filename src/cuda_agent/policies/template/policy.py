@@ -62,11 +62,17 @@ def script(opening: list[Message]) -> Script:
     if refusal:
         yield done(refusal)
         return
-    naive = yield from _try(work, graph, Knobs(fuse=False), "First one kernel for each operation, to have something correct.")
+    naive = yield from _try(
+        work, graph, Knobs(fuse=False), "First one kernel for each operation, to have something correct."
+    )
     fused = yield from _try(work, graph, Knobs(), "Now the operations that share a pass over memory in one kernel.")
     if fused is None:
-        fused = yield from _try(work, graph, Knobs(keep=False, fold=False, lanes=1),
-                                "That was not right; the same without folded weights and kept values.")
+        fused = yield from _try(
+            work,
+            graph,
+            Knobs(keep=False, fold=False, lanes=1),
+            "That was not right; the same without folded weights and kept values.",
+        )
     best = fused or naive
     if best is None:
         yield from _leave_to_torch(work, "what the rules wrote was not found correct")
@@ -113,11 +119,15 @@ def _refused(graph: Graph, facts: Mapping[str, Any]) -> str:
         missing += [f"{target} (left to the library)" for target in written.library if target in ALLOWED_CALLS]
     if not missing:
         return ""
-    return (f"Nothing written. There is no rule for {', '.join(missing)}, and rules `{rules}` do not allow torch's own. "
-            "Under rules `any` they would be left to torch.")
+    return (
+        f"Nothing written. There is no rule for {', '.join(missing)}, and rules `{rules}` do not allow torch's own. "
+        "Under rules `any` they would be left to torch."
+    )
 
 
-def _try(work: _Work, graph: Graph, knobs: Knobs, why: str, timed: bool | None = None) -> Generator[Message, list[str], Tried | None]:
+def _try(
+    work: _Work, graph: Graph, knobs: Knobs, why: str, timed: bool | None = None
+) -> Generator[Message, list[str], Tried | None]:
     """Writes the solution for some knobs and asks the judge. None where it is not correct."""
     written = write_solution(graph, knobs)
     answers = yield says(_told(why, written, knobs), *_writes(work, written))
@@ -162,7 +172,11 @@ def _turn_knobs(work: _Work, graph: Graph, best: Tried) -> Generator[Message, li
                 continue
             seen.add(text)
             tried = yield from _try(work, graph, knobs, f"Does it help to set {name} to {value}?")
-            if tried is not None and tried.score is not None and (best.score is None or tried.score > best.score * GAIN):
+            if (
+                tried is not None
+                and tried.score is not None
+                and (best.score is None or tried.score > best.score * GAIN)
+            ):
                 best = tried
     return best
 
@@ -209,8 +223,10 @@ def _leave_to_torch(work: _Work, why: str) -> Script:
     if work.facts.get("rules", "any") != "any":
         yield done(f"Nothing written: {why}. Rules `{work.facts['rules']}` do not allow to leave it to torch.")
         return
-    answers = yield says(f"There are no rules for this module: {why}. I leave it to torch.",
-                         call("read", path="model.py", max_chars=1_000_000))
+    answers = yield says(
+        f"There are no rules for this module: {why}. I leave it to torch.",
+        call("read", path="model.py", max_chars=1_000_000),
+    )
     source = f"# Left to torch as it is: {' '.join(why.split())[:300]}\n{answers[0].rstrip()}\n\n\nModelNew = Model\n"
     yield says("The module as it is, under its new name.", call("write", path="model_new.py", content=source))
     yield says("Is it right?", call("profile"))

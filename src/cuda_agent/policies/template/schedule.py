@@ -7,14 +7,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cuda_agent.policies.template import cpp
-from cuda_agent.policies.template.body import BodyWriter, Buffer, NeedRealise, Place
+from cuda_agent.policies.template.body import BodyWriter
 from cuda_agent.policies.template.graph import safe_name
 from cuda_agent.policies.template.ir import (
-    Call, Concat, Const, Gather, Input, Node, Point, Position, Reduce, Scan, View, contiguous_strides, walk,
+    Call,
+    Concat,
+    Const,
+    Gather,
+    Input,
+    Node,
+    Point,
+    Position,
+    Reduce,
+    Scan,
+    View,
+    contiguous_strides,
+    walk,
 )
+from cuda_agent.policies.template.kernel import write_kernel
 from cuda_agent.policies.template.knobs import Knobs
-from cuda_agent.policies.template.loops import Kernel, tree_cost, write_kernel
 from cuda_agent.policies.template.lower import Program, python_text
+from cuda_agent.policies.template.plan import tree_cost
+from cuda_agent.policies.template.render import Kernel
+from cuda_agent.policies.template.statements import Buffer, NeedRealise, Place
 
 PYTHON_VIEWS = ("reshape", "expand", "permute")
 
@@ -70,7 +85,7 @@ class Scheduler:
             effects.append((effect["buffer"], self.python(self.program.values[effect["node"]])))
         return Schedule(self.steps, outputs, effects, self.shapes)
 
-    # -- what lies in memory --------------------------------------------------------------------------------------------
+    # -- what lies in memory
 
     def _roots(self) -> list[Node]:
         """Results and what library calls read, sources first."""
@@ -119,9 +134,17 @@ class Scheduler:
                     owners[node] = {node if isinstance(node, Call | Concat | Scan) else node.shape}
                 else:
                     owners[node] = set().union(*(owners[u] for u in users.get(node, [])))
-            top = [n for n in order if n not in needed | found and len(owners[n]) > 1 and self._costly(n)
-                   and not any(len(owners[u]) > 1 and u not in needed | found and self._costly(u) and owners[u] == owners[n]
-                               for u in users.get(n, []))]
+            top = [
+                n
+                for n in order
+                if n not in needed | found
+                and len(owners[n]) > 1
+                and self._costly(n)
+                and not any(
+                    len(owners[u]) > 1 and u not in needed | found and self._costly(u) and owners[u] == owners[n]
+                    for u in users.get(n, [])
+                )
+            ]
             if not top:
                 return found
             found.add(top[-1])
@@ -177,8 +200,14 @@ class Scheduler:
     def _companions(self, node: Node, beside: Sequence[Node]) -> list[Node]:
         """Other pending values of the same shape that read some of what `node` reads."""
         near = self._inside(node)
-        rest = [n for n in dict.fromkeys((*beside, *self.pending)) if n is not node and n.shape == node.shape
-                and n not in self.places and not isinstance(n, Call | Concat | Input | Const)]
+        rest = [
+            n
+            for n in dict.fromkeys((*beside, *self.pending))
+            if n is not node
+            and n.shape == node.shape
+            and n not in self.places
+            and not isinstance(n, Call | Concat | Input | Const)
+        ]
         return [n for n in rest if near & self._inside(n)][:4]
 
     def _inside(self, node: Node) -> set[Node]:
@@ -235,8 +264,16 @@ class Scheduler:
         if not isinstance(node, Reduce):
             return []
         inside = set().union(*(self._inside(r) for r in roots))
-        return [n for n in walk(roots) if n in inside and isinstance(n, Reduce) and n.shape == node.shape and n.dims == node.dims
-                and n is not node and n not in roots]
+        return [
+            n
+            for n in walk(roots)
+            if n in inside
+            and isinstance(n, Reduce)
+            and n.shape == node.shape
+            and n.dims == node.dims
+            and n is not node
+            and n not in roots
+        ]
 
     def _call(self, node: Call) -> Place:
         codes = [self.python(a) for a in node.args]
@@ -250,7 +287,7 @@ class Scheduler:
     def code_buffers_of(self, nodes: tuple[Node, ...]) -> list[Buffer]:
         return [self.realise(self._base(n)).buffer for n in nodes if not isinstance(n, Const)]
 
-    # -- Python ---------------------------------------------------------------------------------------------------------
+    # -- Python
 
     def python(self, node: Node) -> str:
         """A Python expression for a tensor, with `<name>` for buffers."""
@@ -282,8 +319,10 @@ def python_view(node: Node, inner: Callable[[Node], str]) -> str:
     if node.kind == "permute":
         return f"{source}.permute({', '.join(map(str, node.data))})"
     if node.kind == "slice":
-        cuts = [f"{start}:{start + (size - 1) * step + 1}" + (f":{step}" if step > 1 else "")
-                for (start, step), size in zip(node.data, node.shape, strict=True)]
+        cuts = [
+            f"{start}:{start + (size - 1) * step + 1}" + (f":{step}" if step > 1 else "")
+            for (start, step), size in zip(node.data, node.shape, strict=True)
+        ]
         return f"{source}[{', '.join(cuts)}]"
     if node.kind == "flip":
         return f"{source}.flip({list(node.data)})"

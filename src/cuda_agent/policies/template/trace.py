@@ -1,4 +1,5 @@
-"""Traces a task's module and writes its graph as JSON: `python -m cuda_agent.policies.template.trace model.py graph.json`.
+"""Traces a task's module and writes its graph as JSON:
+`python -m cuda_agent.policies.template.trace model.py graph.json`.
 
 Runs inside the workspace, beside the task's own code, with torch. The graph holds ATen operators after torch.export's
 decompositions, except those of `KEEP`, for which there are better rules. What stops the trace is written to the graph
@@ -22,11 +23,12 @@ from torch.utils import _pytree as pytree
 
 SCHEMA = 1
 MAX_CONSTANT_BYTES = 96 << 10
-KEEP = """gelu silu mish hardswish hardsigmoid softplus elu selu celu leaky_relu hardtanh relu6 log_sigmoid logit
+_KEEP = """gelu silu mish hardswish hardsigmoid softplus elu selu celu leaky_relu hardtanh relu6 log_sigmoid logit
 linear layer_norm group_norm instance_norm batch_norm rms_norm softmax.int log_softmax.int logsumexp
 scaled_dot_product_attention square addcmul addcdiv lerp.Scalar hardshrink softshrink threshold
 max_pool1d max_pool2d max_pool3d avg_pool1d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
-adaptive_max_pool1d adaptive_max_pool2d std.correction lstm.input gru.input""".split()
+adaptive_max_pool1d adaptive_max_pool2d std.correction lstm.input gru.input"""
+KEEP = _KEEP.split()
 
 
 def main(argv: list[str]) -> int:
@@ -55,7 +57,7 @@ def trace_file(source: Path, train: bool = False) -> dict[str, Any]:
     sys.modules["task_model"] = module
     spec.loader.exec_module(module)
     torch.manual_seed(0)
-    init = getattr(module, "get_init_inputs", list)()
+    init: Any = getattr(module, "get_init_inputs", list)()
     if isinstance(init, dict):
         model = module.Model(**init)
     elif len(init) == 2 and isinstance(init[0], list | tuple) and isinstance(init[1], dict):
@@ -122,8 +124,11 @@ class _Encoder:
             kind, name = spec.kind.name, spec.arg.name
             value = tensors[name].meta.get("val") if name in tensors else None
             if kind == "USER_INPUT":
-                found.append({"name": name, **_described(value)} if isinstance(value, torch.Tensor)
-                             else {"name": name, "value": self._argument(getattr(spec.arg, "value", value))})
+                found.append(
+                    {"name": name, **_described(value)}
+                    if isinstance(value, torch.Tensor)
+                    else {"name": name, "value": self._argument(getattr(spec.arg, "value", value))}
+                )
             elif kind == "PARAMETER" or (kind == "BUFFER" and spec.persistent):
                 self.state.append({"name": name, "target": spec.target, "kind": kind.lower(), **_described(value)})
             elif kind in ("BUFFER", "CONSTANT_TENSOR"):
@@ -147,8 +152,12 @@ class _Encoder:
         traced = {entry["target"] for entry in self.state}
         parameters = {name for name, _ in self.model.named_parameters()}
         return [
-            {"name": name.replace(".", "_"), "target": name,
-             "kind": "parameter" if name in parameters else "buffer", **_described(value)}
+            {
+                "name": name.replace(".", "_"),
+                "target": name,
+                "kind": "parameter" if name in parameters else "buffer",
+                **_described(value),
+            }
             for name, value in self.model.state_dict().items()
             if name not in traced and isinstance(value, torch.Tensor)
         ]

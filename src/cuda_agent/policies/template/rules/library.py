@@ -61,18 +61,42 @@ def linear(c: Lowering, op: Operator, x: Node, weight: Node, bias: Node | None =
 
 
 @rule("convolution")
-def convolution(c: Lowering, op: Operator, x: Node, weight: Node, bias: Node | None, stride: list[int],
-                padding: list[int], dilation: list[int], transposed: bool, output_padding: list[int], groups: int) -> Node:
+def convolution(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    weight: Node,
+    bias: Node | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    transposed: bool,
+    output_padding: list[int],
+    groups: int,
+) -> Node:
     _float_only(x, weight)
     args = (x, weight) if bias is None else (x, weight, bias)
-    template = (f"torch.convolution({{0}}, {{1}}, {'None' if bias is None else '{2}'}, {stride}, {padding}, {dilation}, "
-                f"{transposed}, {output_padding}, {groups})")
+    template = (
+        f"torch.convolution({{0}}, {{1}}, {'None' if bias is None else '{2}'}, {stride}, {padding}, {dilation}, "
+        f"{transposed}, {output_padding}, {groups})"
+    )
     return c.b.call("convolution", template, *args, shape=tuple(op.shape or ()), dtype=x.dtype)
 
 
 @rule("scaled_dot_product_attention")
-def attention(c: Lowering, op: Operator, q: Node, k: Node, v: Node, mask: Node | None = None, dropout: float = 0.0,
-              causal: bool = False, scale: float | None = None, enable_gqa: bool = False, **named: Any) -> Node:
+def attention(
+    c: Lowering,
+    op: Operator,
+    q: Node,
+    k: Node,
+    v: Node,
+    mask: Node | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    **named: Any,
+) -> Node:
     causal, mask = named.get("is_causal", causal), named.get("attn_mask", mask)
     if dropout or enable_gqa or q.shape[:-2] != k.shape[:-2]:
         raise NoRule("attention with dropout or with grouped heads")
@@ -84,7 +108,9 @@ def attention(c: Lowering, op: Operator, q: Node, k: Node, v: Node, mask: Node |
     minus = c.scalar(float("-inf"), q.dtype)
     if causal:
         rank = len(scores.shape)
-        allowed = c.b.point("le", c.b.position(scores.shape, rank - 1), c.b.position(scores.shape, rank - 2), dtype="bool")
+        allowed = c.b.point(
+            "le", c.b.position(scores.shape, rank - 1), c.b.position(scores.shape, rank - 2), dtype="bool"
+        )
         scores = c.b.point("where", allowed, scores, minus, dtype=q.dtype)
     if mask is not None and mask.dtype == "bool":
         scores = c.b.point("where", mask, scores, minus, dtype=q.dtype)

@@ -47,8 +47,9 @@ def cut(c: Lowering, x: Node, dim: int, start: int, length: int, step: int = 1) 
 
 
 @rule("slice")
-def slice_(c: Lowering, op: Operator, x: Node, dim: int = 0, start: int | None = None, end: int | None = None,
-           step: int = 1) -> Node:
+def slice_(
+    c: Lowering, op: Operator, x: Node, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Node:
     dim %= len(x.shape)
     begin, stop, _ = slice(start, end).indices(x.shape[dim])
     return cut(c, x, dim, begin, max(0, math.ceil((stop - begin) / step)), step)
@@ -140,8 +141,20 @@ def triangle(c: Lowering, op: Operator, x: Node, diagonal: int = 0) -> Node:
     return c.b.point("where", kept, x, c.scalar(0, x.dtype), dtype=x.dtype)
 
 
-@rule("full", "zeros", "ones", "scalar_tensor", "full_like", "zeros_like", "ones_like", "new_zeros", "new_ones",
-      "new_full", "empty_like", "fill")
+@rule(
+    "full",
+    "zeros",
+    "ones",
+    "scalar_tensor",
+    "full_like",
+    "zeros_like",
+    "ones_like",
+    "new_zeros",
+    "new_ones",
+    "new_full",
+    "empty_like",
+    "fill",
+)
 def full(c: Lowering, op: Operator, *args: Any, **kwargs: Any) -> Node:
     name = op.op.split(".")[1]
     value: Any = 0 if "zeros" in name or "empty" in name else 1

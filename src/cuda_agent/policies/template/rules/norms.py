@@ -26,8 +26,16 @@ def affine(c: Lowering, x: Node, weight: Node | None, bias: Node | None) -> Node
 
 
 @rule("layer_norm", "native_layer_norm")
-def layer_norm(c: Lowering, op: Operator, x: Node, shape: list[int], weight: Node | None = None,
-               bias: Node | None = None, eps: float = 1e-5, *_: Any) -> Any:
+def layer_norm(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    shape: list[int],
+    weight: Node | None = None,
+    bias: Node | None = None,
+    eps: float = 1e-5,
+    *_: Any,
+) -> Any:
     dims = tuple(range(len(x.shape) - len(shape), len(x.shape)))
     y, mean, scale = normalised(c, x, dims, eps)
     y = affine(c, y, weight, bias)
@@ -35,8 +43,9 @@ def layer_norm(c: Lowering, op: Operator, x: Node, shape: list[int], weight: Nod
 
 
 @rule("rms_norm", "_fused_rms_norm")
-def rms_norm(c: Lowering, op: Operator, x: Node, shape: list[int], weight: Node | None = None,
-             eps: float | None = None) -> Any:
+def rms_norm(
+    c: Lowering, op: Operator, x: Node, shape: list[int], weight: Node | None = None, eps: float | None = None
+) -> Any:
     dims = tuple(range(len(x.shape) - len(shape), len(x.shape)))
     eps = 1.1920928955078125e-07 if eps is None else eps
     scale = c.b.point("rsqrt", c.b.point("add", mean_of(c, c.b.point("mul", x, x), dims), c.scalar(eps, x.dtype)))
@@ -56,20 +65,49 @@ def _group_norm(c: Lowering, x: Node, groups: int, weight: Node | None, bias: No
 
 
 @rule("group_norm")
-def group_norm(c: Lowering, op: Operator, x: Node, groups: int, weight: Node | None = None, bias: Node | None = None,
-               eps: float = 1e-5, *_: Any) -> Node:
+def group_norm(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    groups: int,
+    weight: Node | None = None,
+    bias: Node | None = None,
+    eps: float = 1e-5,
+    *_: Any,
+) -> Node:
     return _group_norm(c, x, groups, weight, bias, eps)
 
 
 @rule("native_group_norm")
-def native_group_norm(c: Lowering, op: Operator, x: Node, weight: Node | None, bias: Node | None, n: int, channels: int,
-                      inner: int, groups: int, eps: float) -> tuple[Node | None, ...]:
+def native_group_norm(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    weight: Node | None,
+    bias: Node | None,
+    n: int,
+    channels: int,
+    inner: int,
+    groups: int,
+    eps: float,
+) -> tuple[Node | None, ...]:
     return _group_norm(c, x, groups, weight, bias, eps), None, None
 
 
 @rule("instance_norm")
-def instance_norm(c: Lowering, op: Operator, x: Node, weight: Node | None, bias: Node | None, mean: Node | None,
-                  var: Node | None, use_input_stats: bool, momentum: float, eps: float, *_: Any) -> Node:
+def instance_norm(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    weight: Node | None,
+    bias: Node | None,
+    mean: Node | None,
+    var: Node | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    *_: Any,
+) -> Node:
     if not use_input_stats:
         return _eval_norm(c, x, weight, bias, mean, var, eps)
     y = normalised(c, x, tuple(range(2, len(x.shape))), eps)[0]
@@ -77,8 +115,19 @@ def instance_norm(c: Lowering, op: Operator, x: Node, weight: Node | None, bias:
 
 
 @rule("batch_norm")
-def batch_norm(c: Lowering, op: Operator, x: Node, weight: Node | None, bias: Node | None, mean: Node | None,
-               var: Node | None, training: bool, momentum: float, eps: float, *_: Any) -> Node:
+def batch_norm(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    weight: Node | None,
+    bias: Node | None,
+    mean: Node | None,
+    var: Node | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *_: Any,
+) -> Node:
     if training or mean is None:
         dims = tuple(d for d in range(len(x.shape)) if d != 1)
         y = normalised(c, x, dims, eps)[0]
@@ -87,8 +136,17 @@ def batch_norm(c: Lowering, op: Operator, x: Node, weight: Node | None, bias: No
 
 
 @rule("_native_batch_norm_legit_no_training")
-def native_batch_norm(c: Lowering, op: Operator, x: Node, weight: Node | None, bias: Node | None, mean: Node, var: Node,
-                      momentum: float, eps: float) -> tuple[Node | None, ...]:
+def native_batch_norm(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    weight: Node | None,
+    bias: Node | None,
+    mean: Node,
+    var: Node,
+    momentum: float,
+    eps: float,
+) -> tuple[Node | None, ...]:
     return _eval_norm(c, x, weight, bias, mean, var, eps), None, None
 
 
@@ -101,8 +159,9 @@ def batch_statistics(c: Lowering, op: Operator, x: Node, weight: Node | None, bi
     return affine(c, y, by_channel(c, weight, len(x.shape)), by_channel(c, bias, len(x.shape))), mean, scale
 
 
-def _eval_norm(c: Lowering, x: Node, weight: Node | None, bias: Node | None, mean: Node | None, var: Node | None,
-               eps: float) -> Node:
+def _eval_norm(
+    c: Lowering, x: Node, weight: Node | None, bias: Node | None, mean: Node | None, var: Node | None, eps: float
+) -> Node:
     assert mean is not None and var is not None
     if not all(v is None or c.is_fixed(v) for v in (weight, bias, mean, var)):
         raise NoRule("statistics that are no state")
@@ -110,9 +169,13 @@ def _eval_norm(c: Lowering, x: Node, weight: Node | None, bias: Node | None, mea
     if weight is None:
         scale = c.derive(f"torch.rsqrt({{0}} + {eps!r})", var, shape=channels, dtype=dtype, name="scale")
     else:
-        scale = c.derive(f"{{1}} * torch.rsqrt({{0}} + {eps!r})", var, weight, shape=channels, dtype=dtype, name="scale")
+        scale = c.derive(
+            f"{{1}} * torch.rsqrt({{0}} + {eps!r})", var, weight, shape=channels, dtype=dtype, name="scale"
+        )
     parts = (mean, scale) if bias is None else (mean, scale, bias)
-    shift = c.derive("-{0} * {1}" if bias is None else "{2} - {0} * {1}", *parts, shape=channels, dtype=dtype, name="shift")
+    shift = c.derive(
+        "-{0} * {1}" if bias is None else "{2} - {0} * {1}", *parts, shape=channels, dtype=dtype, name="shift"
+    )
     folded = _folded(c, x, scale, shift) if c.fold else None
     if folded is not None:
         return folded
@@ -132,7 +195,14 @@ def _folded(c: Lowering, x: Node, scale: Node, shift: Node) -> Node | None:
         return None  # a transposed convolution with groups
     view = [1] * len(weight.shape)
     view[output_dim] = -1
-    new = c.derive(f"({{0}} * {{1}}.view({view})).contiguous()", weight, scale, shape=weight.shape, dtype=weight.dtype, name="weight")
+    new = c.derive(
+        f"({{0}} * {{1}}.view({view})).contiguous()",
+        weight,
+        scale,
+        shape=weight.shape,
+        dtype=weight.dtype,
+        name="weight",
+    )
     if bias is None:
         added = c.derive("{0}.clone()", shift, shape=shift.shape, dtype=shift.dtype, name="bias")
     else:

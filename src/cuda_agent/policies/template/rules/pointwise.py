@@ -21,8 +21,9 @@ def promoted(*values: Any) -> str:
     tensors = [v for v in values if isinstance(v, Node)]
     strong = [t.dtype for t in tensors if t.shape] or [t.dtype for t in tensors]
     best = max(strong, key=ORDER.index)
-    weak = [t.dtype for t in tensors] + ["float32" if isinstance(v, float) else "int64" for v in values
-                                         if not isinstance(v, Node | bool)]
+    weak = [t.dtype for t in tensors] + [
+        "float32" if isinstance(v, float) else "int64" for v in values if not isinstance(v, Node | bool)
+    ]
     if any(is_float(w) for w in weak) and not is_float(best):
         return "float32"
     return "int64" if best == "bool" and any(w != "bool" for w in weak) else best
@@ -33,8 +34,9 @@ def common(c: Lowering, op: Operator, *values: Any) -> list[Node]:
     return [c.scalar(v, str(op.dtype)) for v in values]
 
 
-UNARY = """neg abs exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh
-asinh acosh atanh erf erfc sigmoid silu mish hardswish hardsigmoid floor ceil round trunc sign relu""".split()
+_UNARY = """neg abs exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh
+asinh acosh atanh erf erfc sigmoid silu mish hardswish hardsigmoid floor ceil round trunc sign relu"""
+UNARY = _UNARY.split()
 ROUNDING = {"floor", "ceil", "round", "trunc"}
 
 
@@ -219,7 +221,9 @@ def softplus(c: Lowering, op: Operator, x: Node, beta: float = 1, threshold: flo
     soft = c.b.point("softplus", scaled)
     if beta != 1:
         soft = c.b.point("mul", soft, c.scalar(1 / beta, x.dtype))
-    return c.b.point("where", c.b.point("gt", scaled, c.scalar(threshold, x.dtype), dtype="bool"), x, soft, dtype=x.dtype)
+    return c.b.point(
+        "where", c.b.point("gt", scaled, c.scalar(threshold, x.dtype), dtype="bool"), x, soft, dtype=x.dtype
+    )
 
 
 @rule("log_sigmoid", "log_sigmoid_forward")
@@ -238,15 +242,19 @@ def logit(c: Lowering, op: Operator, x: Node, eps: float | None = None) -> Node:
 @rule("hardshrink", "softshrink", "threshold")
 def shrink(c: Lowering, op: Operator, x: Node, limit: float = 0.5, value: float = 0.0) -> Node:
     name = op.op.split(".")[1]
-    number = lambda v: c.scalar(v, x.dtype)  # noqa: E731
+
+    def number(value: float) -> Node:
+        return c.scalar(value, x.dtype)
+
     above = c.b.point("gt", x, number(limit), dtype="bool")
     if name == "threshold":
         low = c.b.point("le", x, number(limit), dtype="bool")
         return c.b.point("where", low, number(value), x, dtype=x.dtype)
     below = c.b.point("lt", x, number(-limit), dtype="bool")
     if name == "hardshrink":
-        inside = c.b.point("bit_and", c.b.point("ge", x, number(-limit), dtype="bool"),
-                           c.b.point("le", x, number(limit), dtype="bool"))
+        inside = c.b.point(
+            "bit_and", c.b.point("ge", x, number(-limit), dtype="bool"), c.b.point("le", x, number(limit), dtype="bool")
+        )
         return c.b.point("where", inside, number(0), x, dtype=x.dtype)
     middle = c.b.point("mul", x, number(0))  # NaN stays NaN
     upper = c.b.point("where", above, c.b.point("sub", x, number(limit)), middle, dtype=x.dtype)
@@ -267,10 +275,19 @@ def addc(c: Lowering, op: Operator, x: Node, y: Node, z: Node, value: float = 1)
 
 
 @rule("nan_to_num")
-def nan_to_num(c: Lowering, op: Operator, x: Node, nan: float | None = None, posinf: float | None = None,
-               neginf: float | None = None) -> Node:
+def nan_to_num(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Node:
     largest = 3.4028234663852886e38 if x.dtype == "float32" else 1.7976931348623157e308
-    number = lambda v: c.scalar(v, x.dtype)  # noqa: E731
+
+    def number(value: float) -> Node:
+        return c.scalar(value, x.dtype)
+
     inf = float("inf")
     high, low = (largest if posinf is None else posinf), (-largest if neginf is None else neginf)
     y = c.b.point("where", c.b.point("isnan", x, dtype="bool"), number(nan or 0.0), x, dtype=x.dtype)

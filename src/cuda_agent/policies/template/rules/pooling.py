@@ -35,8 +35,16 @@ def pooled(c: Lowering, op: Operator, x: Node, windows: tuple[Any, ...], shape: 
 
 
 @rule("max_pool1d", "max_pool2d", "max_pool3d")
-def max_pool(c: Lowering, op: Operator, x: Node, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-             ceil: bool = False) -> Node:
+def max_pool(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil: bool = False,
+) -> Node:
     windows = windows_of(x, op, kernel, stride, padding, dilation)
     return pooled(c, op, x, windows, tuple(op.shape or ()), "max")
 
@@ -51,8 +59,17 @@ def max_pool_values(c: Lowering, op: Operator, x: Node, *args: Any) -> tuple[Nod
 
 
 @rule("avg_pool1d", "avg_pool2d", "avg_pool3d")
-def avg_pool(c: Lowering, op: Operator, x: Node, kernel: Any, stride: Any = None, padding: Any = 0, ceil: bool = False,
-             count_include_pad: bool = True, divisor: int | None = None) -> Node:
+def avg_pool(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil: bool = False,
+    count_include_pad: bool = True,
+    divisor: int | None = None,
+) -> Node:
     windows = windows_of(x, op, kernel, stride, padding, 1)
     shape = tuple(op.shape or ())
     overhang = any((shape[d] - 1) * s - p + k > x.shape[d] + p for d, k, s, p, _ in windows)
@@ -63,12 +80,18 @@ def avg_pool(c: Lowering, op: Operator, x: Node, kernel: Any, stride: Any = None
         ones = c.b.window(c.b.const(1.0, x.dtype, x.shape), windows, tuple(shape[w[0]] for w in windows))
         count = c.b.reduce("sum", ones, tuple(range(len(x.shape), len(ones.shape))), keep=False)
         return c.b.point("div", summed, count)
-    count = divisor or math.prod(w[1] for w in windows)
-    return c.b.point("mul", summed, c.scalar(1 / count, x.dtype))
+    return c.b.point("mul", summed, c.scalar(1 / (divisor or math.prod(w[1] for w in windows)), x.dtype))
 
 
-@rule("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
-      "adaptive_max_pool1d", "adaptive_max_pool2d")
+@rule(
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "_adaptive_avg_pool2d",
+    "_adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+)
 def adaptive(c: Lowering, op: Operator, x: Node, size: Any) -> Any:
     is_max = "max" in op.op
     described = op.items[0] if is_max and op.items else op

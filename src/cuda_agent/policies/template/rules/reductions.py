@@ -42,8 +42,15 @@ def moments(c: Lowering, x: Node, dims: tuple[int, ...]) -> tuple[Node, Node]:
 
 
 @rule("var", "std", "var_mean", "std_mean")
-def var(c: Lowering, op: Operator, x: Node, dim: Any = None, unbiased: Any = None, keepdim: bool = False,
-        correction: float | None = None) -> Any:
+def var(
+    c: Lowering,
+    op: Operator,
+    x: Node,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    correction: float | None = None,
+) -> Any:
     name, overload = op.op.split(".")[1:3]
     if overload == "correction":
         keepdim = keepdim or unbiased is True
@@ -113,8 +120,9 @@ def aminmax(c: Lowering, op: Operator, x: Node, dim: Any = None, keepdim: bool =
 
 
 @rule("linalg_vector_norm", "norm")
-def vector_norm(c: Lowering, op: Operator, x: Node, order: Any = 2, dim: Any = None, keepdim: bool = False,
-                **_: Any) -> Node:
+def vector_norm(
+    c: Lowering, op: Operator, x: Node, order: Any = 2, dim: Any = None, keepdim: bool = False, **_: Any
+) -> Node:
     x = c.b.cast(x, str(op.dtype))
     dims = dims_of(x, dim)
     size = c.b.point("abs", x)
@@ -158,7 +166,9 @@ def logsumexp(c: Lowering, op: Operator, x: Node, dim: Any, keepdim: bool = Fals
     top = c.b.reduce("max", x, dims)
     infinite = c.b.point("eq", c.b.point("abs", top), c.scalar(float("inf"), x.dtype), dtype="bool")
     shift = c.b.point("where", infinite, c.scalar(0.0, x.dtype), top, dtype=x.dtype)
-    result = c.b.point("add", c.b.point("log", c.b.reduce("sum", c.b.point("exp", c.b.point("sub", x, shift)), dims)), shift)
+    result = c.b.point(
+        "add", c.b.point("log", c.b.reduce("sum", c.b.point("exp", c.b.point("sub", x, shift)), dims)), shift
+    )
     return result if keepdim else c.b.reshape(result, tuple(s for d, s in enumerate(x.shape) if d not in dims))
 
 
