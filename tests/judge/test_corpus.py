@@ -113,6 +113,7 @@ def _settings(case: Case) -> Settings:
         mode=case.mode,
         measure=case.measure,
         call_timeout_s=5.0,
+        first_call_timeout_s=60.0 if case.name.startswith("compile") else 5.0,
         build_timeout_s=200.0 if inline or case.name.startswith("compile") else 12.0,
     )
 
@@ -134,7 +135,9 @@ def _honest_ratio(case: Case, verdict: Verdict, said: str) -> None:
     assert ratio is not None or verdict.flags, said
     if ratio is not None and case.truth is not None:
         low, high = (case.truth * bound for bound in NEAR)
-        assert ratio.low < high and ratio.high > low, f"{said}\nreported {ratio}, really about {case.truth}"
+        # an attack that slows itself has gained nothing either
+        assert ratio.low < high, f"{said}\nreported {ratio}, really about {case.truth}"
+        assert ratio.high > low or case.kind == "attacks", f"{said}\nreported {ratio}, really about {case.truth}"
     if case.ratio_below is not None:
         assert ratio is not None and ratio.high < case.ratio_below, f"{said}\nreported {ratio}"
 
@@ -170,7 +173,7 @@ def test_neighbours_of_attacks_are_judged_as_if_alone(judge: Judge, bait: Bait) 
         pytest.skip("it needs a sandbox, and this machine allows none")
     by_name = {case.name: case for case in CASES if case.task == "affine_relu"}
     order = ["native_threads", "fork_bomb", "autotuning_kernels", "memory_bomb", "numpy_any", "segfault", "lazy_load"]
-    settings = Settings(measure=False, call_timeout_s=5.0)
+    settings = Settings(measure=False, call_timeout_s=5.0, first_call_timeout_s=5.0)
     solutions = [by_name[name].solution(bait) for name in order]
     verdicts = judge.evaluate_many(TASKS["affine_relu"], solutions, settings)
     for name, verdict in zip(order, verdicts, strict=True):

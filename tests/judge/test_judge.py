@@ -101,9 +101,7 @@ def test_a_verdict_says_everything_and_is_stored(judge: Judge, store: Store) -> 
 def test_many_keep_their_order(judge: Judge) -> None:
     wrong = Solution.from_source(NATIVE, {"run.cpp": KERNEL.replace("tanh(", "sinh(")})
     broken = Solution.from_source(NATIVE, {"run.cpp": KERNEL.replace("int64_t r", "int65_t r", 1)})
-    crash = Solution.from_source(
-        NATIVE, {"run.cpp": KERNEL.replace("for (int64_t c", "*(volatile int*)8 = 1; for (int64_t c")}
-    )
+    crash = Solution.from_source(NATIVE, {"run.cpp": KERNEL.replace("#pragma", "*(volatile int*)8 = 1;\n#pragma")})
     verdicts = judge.evaluate_many(task, [native, wrong, broken, crash, native], Settings(measure=False))
     assert [v.status for v in verdicts] == [
         Status.CORRECT, Status.WRONG, Status.BUILD_ERROR, Status.RUNTIME_ERROR, Status.CORRECT,
@@ -122,13 +120,13 @@ def test_prepare_runs_after_each_change_of_the_weights(judge: Judge) -> None:
 
 
 def test_a_slower_copy_is_slower(judge: Judge) -> None:
-    slow = "import time\n" + TASK + "class ModelNew(Model):\n    def forward(self, x):\n        time.sleep(0.02)\n"
+    slow = "import time\n" + TASK + "class ModelNew(Model):\n    def forward(self, x):\n        time.sleep(0.1)\n"
     verdict = judge.evaluate(task, Solution.from_source(slow + "        return super().forward(x)\n"))
     assert verdict.correct, verdict
     assert verdict.speedup.eager is not None
-    assert verdict.speedup.eager.high < 0.5
+    assert verdict.speedup.eager.high < 1
     assert verdict.time_us.candidate is not None
-    assert verdict.time_us.candidate > 20_000
+    assert verdict.time_us.candidate > 100_000
 
 
 def test_missing_guards_are_flagged() -> None:
@@ -206,6 +204,6 @@ def _group_of(root: int) -> list[int]:
 
 def test_json_is_the_documented_schema(judge: Judge) -> None:
     record = json.loads(judge.evaluate(task, native, Settings(measure=False)).to_json())
-    wanted = "schema status message stage speedup time_us rewards flags checks device precision rules protocol versions seconds"
-    assert set(wanted.split()) <= set(record)
+    wanted = "schema status message stage speedup time_us rewards flags checks device precision rules protocol"
+    assert {*wanted.split(), "versions", "seconds"} <= set(record)
     assert record["speedup"] == {"eager": None, "compile": None}

@@ -1,4 +1,4 @@
-"""Tasks that cannot be judged are refused with the reason; tasks with oddities are judged, and the oddity is flagged."""
+"""Tasks that cannot be judged are refused with the reason; oddities of the others are flagged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REFUSED = {
         init="pass", forward="return x", inputs="return []")), "surely_not_installed"),
     "too large": (task("return torch.empty(1 << 44).fill_(1) + x.sum()"), "memory"),
     "exits": (task("import os; os._exit(0)"), "ends its process"),
-    "changing shapes": (task("return x * 2", inputs="import random; return [torch.randn(random.randint(1, 9**9) % 97 + 1)]"),
+    "changing shapes": (task("return x * 2", inputs="import random; return [torch.randn(random.randrange(1, 99999))]"),
                         "shape"),
 }  # fmt: skip
 

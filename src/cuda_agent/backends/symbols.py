@@ -1,4 +1,4 @@
-"""The functions that a shared library defines, from its dynamic symbol table (64-bit little-endian ELF)."""
+"""What a shared library defines and needs, from its dynamic symbol table (64-bit little-endian ELF)."""
 
 from __future__ import annotations
 
@@ -12,27 +12,39 @@ _STB_GLOBAL_OR_WEAK = (1, 2)
 
 def defined_functions(library: Path) -> frozenset[str]:
     """Names as the linker knows them: C++ ones are mangled (`_Z…`). Raises ValueError if `library` is no such file."""
+    return frozenset(
+        name for name, info, section in _symbols(library)
+        if info & 0xF == _STT_FUNC and info >> 4 in _STB_GLOBAL_OR_WEAK and section != 0
+    )  # fmt: skip
+
+
+def needed_symbols(library: Path) -> frozenset[str]:
+    """Names that other libraries must define. Raises ValueError if `library` is no such file."""
+    return frozenset(name for name, _, section in _symbols(library) if section == 0 and name)
+
+
+def _symbols(library: Path) -> list[tuple[str, int, int]]:
+    """(name, info, section) of each dynamic symbol; section 0 is undefined."""
     data = library.read_bytes()
     if data[:6] != b"\x7fELF\x02\x01":
         raise ValueError(f"{library.name} is no 64-bit little-endian ELF file")
     try:
-        return frozenset(_functions(data))
+        return _table(data)
     except (struct.error, IndexError):
         raise ValueError(f"{library.name} is damaged") from None
 
 
-def _functions(data: bytes) -> list[str]:
+def _table(data: bytes) -> list[tuple[str, int, int]]:
     (table,) = struct.unpack_from("<Q", data, 0x28)
     entry_size, count = struct.unpack_from("<HH", data, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", data, table + index * entry_size) for index in range(count)]
-    names: list[str] = []
+    rows: list[tuple[str, int, int]] = []
     for header in headers:
         if header[1] == _SHT_DYNSYM:
             offset, size, link = header[4], header[5], header[6]
             strings = headers[link][4]
             for position in range(offset, min(offset + size, len(data)), 24):
                 name, info, _, section = struct.unpack_from("<IBBH", data, position)
-                if info & 0xF == _STT_FUNC and info >> 4 in _STB_GLOBAL_OR_WEAK and section != 0:
-                    end = data.index(b"\0", strings + name)
-                    names.append(data[strings + name : end].decode("ascii", "replace"))
-    return names
+                end = data.index(b"\0", strings + name)
+                rows.append((data[strings + name : end].decode("ascii", "replace"), info, section))
+    return rows

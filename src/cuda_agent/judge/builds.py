@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cuda_agent.backends import backend_for
 from cuda_agent.errors import BuildError, MachineError, SolutionError
 from cuda_agent.judge.rejected import Rejected, cleaned, rejected
 from cuda_agent.judge.worker.pool import WorkerFault
-from cuda_agent.judge.workers import Workers
+from cuda_agent.judge.workers import SOLUTION, Workers
 from cuda_agent.runtime import BuildCache
-from cuda_agent.sandbox import Limits, SandboxedRunner
+from cuda_agent.sandbox import Finished, Limits, SandboxedRunner
 from cuda_agent.sandbox.runner import give_to
 from cuda_agent.solution import Solution
 from cuda_agent.verdict import Status
@@ -36,15 +37,15 @@ class BuiltSolution:
     cached: bool
     extensions: bool
     """It builds a torch extension when it is imported (`load_inline`)."""
-
-    def environment(self) -> Mapping[str, str]:
-        return {"CUDA_AGENT_PREBUILT": PREBUILT, "CUDA_AGENT_CACHE": "/tmp/cache"}
+    environment: Mapping[str, str]
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def build(workers: Workers, solution: Solution, cache: BuildCache, require_sandbox: bool) -> BuiltSolution:
+def build(
+    workers: Workers, solution: Solution, cache: BuildCache, require_sandbox: bool, timeout_s: float = 120.0
+) -> BuiltSolution:
     """Raises Rejected with status build_error, or judge_error where this machine cannot build."""
     started = time.monotonic()
     fault = solution.syntax_error()
@@ -52,7 +53,11 @@ def build(workers: Workers, solution: Solution, cache: BuildCache, require_sandb
         raise Rejected(Status.BUILD_ERROR, "build", fault)
     folder = workers.folder("solution-")
     solution.write(folder)
-    runner = SandboxedRunner(limits=BUILD_LIMITS, require=require_sandbox)
+    sandboxed = SandboxedRunner(limits=BUILD_LIMITS, require=require_sandbox)
+
+    def runner(argv: Sequence[str], **how: Any) -> Finished:
+        return sandboxed(argv, **{**how, "timeout_s": min(timeout_s, how["timeout_s"])})
+
     entries: dict[str, str] = {}
     cached = True
     try:
@@ -74,7 +79,19 @@ def build(workers: Workers, solution: Solution, cache: BuildCache, require_sandb
         except Rejected:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-    return BuiltSolution(folder, entries, time.monotonic() - started, cached, extensions)
+    environment = _environment(workers, entries)
+    return BuiltSolution(folder, entries, time.monotonic() - started, cached, extensions, environment)
+
+
+def _environment(workers: Workers, entries: Mapping[str, str]) -> dict[str, str]:
+    """Where a worker finds what was built; without namespaces a folder of links stands for `/prebuilt`."""
+    if workers.isolate:
+        return {"CUDA_AGENT_PREBUILT": PREBUILT, "CUDA_AGENT_CACHE": "/tmp/cache"}
+    folder = workers.folder("prebuilt-")
+    (folder / "entries").mkdir()
+    for entry in entries:
+        (folder / "entries" / Path(entry).name).symlink_to(entry)
+    return {"CUDA_AGENT_PREBUILT": str(folder), "CUDA_AGENT_CACHE": str(folder / "own")}
 
 
 def _build_extensions(
@@ -112,11 +129,11 @@ def _kept(made: Path, kept: Path) -> Path:
 
 
 def _import_once(workers: Workers, folder: Path, entries: dict[str, str], made: Path) -> None:
-    environment = {"CUDA_AGENT_PREBUILT": PREBUILT, "CUDA_AGENT_CACHE": "/built"}
+    environment = {**_environment(workers, entries), "CUDA_AGENT_CACHE": workers.inside(made, "/built")}
     worker = workers.candidate(folder, environment, entries, {str(made): "/built"})
     try:
         worker.ask("load", timeout_s=EXTENSION_TIMEOUT_S, precision="fp32", rules="any", disable_kernels=False,
-                   extensions=True)  # fmt: skip
+                   extensions=True, folder=workers.inside(folder, SOLUTION))  # fmt: skip
     except WorkerFault as fault:
         found = rejected(fault, "build", "importing model_new.py", worker.output.text())
         message = cleaned(found.message, str(folder))

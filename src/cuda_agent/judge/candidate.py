@@ -16,7 +16,7 @@ from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import Call, Side
 from cuda_agent.judge.values import Value
 from cuda_agent.judge.worker.pool import Worker, WorkerFault
-from cuda_agent.judge.workers import Workers
+from cuda_agent.judge.workers import SOLUTION, Workers
 from cuda_agent.verdict import Stage, Status
 
 BY_NAME, BY_ORDER, BY_SEED = "name", "order", "seed"
@@ -42,10 +42,10 @@ class Candidate:
         disable_kernels: bool = False,
     ) -> None:
         self.prepared, self.settings, self.folder = prepared, settings, str(built.folder)
-        self.extensions = built.extensions
+        self.extensions, self.inside = built.extensions, workers.inside(built.folder, SOLUTION)
         self.prepare_s: float | None = None
         self.stage: Stage = "run"
-        self.worker: Worker = workers.candidate(built.folder, built.environment(), built.entries)
+        self.worker: Worker = workers.candidate(built.folder, built.environment, built.entries)
         self.guards = self.worker.guards
         self.side: Side | None = None
         self._state: Value | None = None
@@ -59,7 +59,7 @@ class Candidate:
     def _construct(self, disable_kernels: bool) -> None:
         settings, limit = self.settings, self.settings.build_timeout_s
         self._do("importing model_new.py", "load", limit, precision=settings.precision, rules=settings.rules,
-                 disable_kernels=disable_kernels, extensions=self.extensions)  # fmt: skip
+                 disable_kernels=disable_kernels, extensions=self.extensions, folder=self.inside)  # fmt: skip
         try:
             limits = settings.call_timeout_s, max(settings.call_timeout_s, settings.first_call_timeout_s)
             self.side = Side(self.worker, self.prepared.layout, *limits)

@@ -87,6 +87,15 @@ def from_float(spec: Spec, elements: npt.NDArray[Any]) -> Bytes:
         return np.ascontiguousarray(elements.astype(kind)).view(np.uint8)
 
 
+TIES = ("zero", "repeated")
+"""Probes that make elements equal: which of them an index names is often undefined."""
+
+
+def nudged(value: Value, generator: Generator) -> Value:
+    """Every floating element moved by about a millionth, so that equal elements differ."""
+    return mapped(value, lambda x: x + 1e-6 * (1 + np.abs(x)) * generator.standard_normal(x.shape).astype(x.dtype))
+
+
 def _repeated(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.resize(x[: max(1, min(7, x.size))], x.shape)
 
@@ -94,6 +103,9 @@ def _repeated(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
 PROBES: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
     "negated": lambda x: -x,
     "shifted": lambda x: x + x.dtype.type(1.5),
+    "shifted far": lambda x: (
+        x + np.asarray(100 * max(float(np.std(x[np.isfinite(x)], dtype=np.float64)), 1e-3), x.dtype)
+    ),
     "scaled by 100": lambda x: x * x.dtype.type(100),
     "zero": np.zeros_like,
     "repeated": _repeated,

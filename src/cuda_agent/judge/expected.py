@@ -124,9 +124,15 @@ def _ordered_specs(value: Value) -> list[Spec]:
     return [value.specs[i] for i in [*order, *[i for i in range(len(value.specs)) if i not in set(order)]]]
 
 
-def expect(runs: Sequence[Value], oracle: Value | None, names: Sequence[str], paper: bool = False) -> Expected:
+class Unstable(Exception):
+    """Integer outputs on which the runs of the reference disagree too often."""
+
+
+def expect(
+    runs: Sequence[Value], oracle: Value | None, names: Sequence[str], paper: bool = False, probe: bool = False
+) -> Expected:
     """`runs`: outputs of the reference in the contract's precision, the plain one first; `oracle` in double precision
-    or None. Raises ValueError where their structures differ."""
+    or None. Raises ValueError where their structures differ, and for a probe Unstable where integers do."""
     plain = runs[0]
     shape = values.skeleton(plain.tree)
     for other in [*runs[1:], *([oracle] if oracle is not None else [])]:
@@ -143,7 +149,7 @@ def expect(runs: Sequence[Value], oracle: Value | None, names: Sequence[str], pa
             leaf = bound_floats(spec, arrays, values.floats(*centre[i]) if centre else None)
             leaves.append(_paper_leaf(spec, arrays[0]) if paper else leaf)
         else:
-            leaves.append(_exact_leaf(spec, [values.exact(*column[i]) for column in columns]))
+            leaves.append(_exact_leaf(spec, [values.exact(*column[i]) for column in columns], probe))
         del data
     return Expected(
         shape, values.describe(plain.tree, plain.specs), tuple(leaves), tuple(names_of(plain, names)),
@@ -195,11 +201,14 @@ def _paper_leaf(spec: Spec, plain: Floats) -> FloatLeaf:
     return FloatLeaf(spec, plain, PAPER_TOLERANCE + PAPER_TOLERANCE * np.abs(finite))
 
 
-def _exact_leaf(spec: Spec, arrays: Sequence[npt.NDArray[Any]]) -> ExactLeaf:
+def _exact_leaf(spec: Spec, arrays: Sequence[npt.NDArray[Any]], probe: bool) -> ExactLeaf:
     unstable = np.zeros(arrays[0].shape, bool)
     for other in arrays[1:]:
         unstable |= other != arrays[0]
-    if not unstable.any() or np.count_nonzero(unstable) > UNSTABLE_SHARE * unstable.size:
+    many = np.count_nonzero(unstable) > UNSTABLE_SHARE * unstable.size
+    if many and probe:
+        raise Unstable
+    if many or not unstable.any():
         return ExactLeaf(spec, (arrays[0],))
     return ExactLeaf(spec, tuple(arrays))
 

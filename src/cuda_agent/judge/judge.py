@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -303,7 +304,9 @@ class _Evaluation:
         self._require_guards(found.guards)
         with judge.quiet().shared():
             with self._stage("build"):
-                self.built = build(judge.workers(), self.solution, judge.cache, judge.sandbox == "require")
+                self.built = build(
+                    judge.workers(), self.solution, judge.cache, judge.sandbox == "require", settings.build_timeout_s
+                )
             with self._stage("run"):
                 candidate = self._candidate()
             by_seed = candidate.match.how == BY_SEED and bool(found.layout.rows)
@@ -359,7 +362,10 @@ class _Evaluation:
         """What ran, and whether the own kernels matter: made no-ops, they must change the output."""
         name, sample = self.settings.rules, prepared.samples[0]
         operators, libraries = candidate.audit(sample, prepared.states)
+        assert self.built is not None
+        own = [file for entry in self.built.entries for file in Path(entry).glob("*.so")]
         fault = rules.broken_by_operators(name, operators) or rules.broken_by_libraries(name, libraries)
+        fault = fault or rules.broken_by_symbols(name, own)
         if fault is None and self.solution.kernels and self._right_without_kernels(prepared):
             fault = f"rules {name}: its output is right with its own kernels left out: they are a decoy"
         self.checks.append(Check(name="rules", passed=fault is None, detail=fault or name, source="claimed"))

@@ -20,7 +20,7 @@ from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import Call, Layout, Side
 from cuda_agent.judge.values import Value
 from cuda_agent.judge.worker.pool import Answer, Worker, WorkerFault
-from cuda_agent.judge.workers import Workers
+from cuda_agent.judge.workers import TASK, Workers
 from cuda_agent.task import Task
 
 TASK_TIMEOUT_S = 120.0
@@ -76,11 +76,11 @@ class Prepared:
 class Reference:
     """A reference worker and its share of memory."""
 
-    def __init__(self, worker: Worker, settings: Settings) -> None:
+    def __init__(self, worker: Worker, settings: Settings, folder: str) -> None:
         self.worker, self.settings = worker, settings
         self.side: Side | None = None
         self._state: Value | None = None
-        self.ask("load", precision=settings.precision)
+        self.ask("load", precision=settings.precision, folder=folder)
 
     def ask(self, op: str, **arguments: Any) -> Answer:
         with_owner = owned(op)
@@ -171,7 +171,7 @@ def prepare(workers: Workers, task: Task, settings: Settings, seeded: bool = Fal
     worker = workers.reference(folder)
     reference: Reference | None = None
     try:
-        reference = Reference(worker, settings)
+        reference = Reference(worker, settings, workers.inside(folder, TASK))
         return _Preparation(reference, task, folder, settings, seeded).run()
     finally:
         reference.close() if reference is not None else worker.kill()
@@ -253,7 +253,7 @@ class _Preparation:
             reference.ask("watch", names=list(changed))
         assert first.output is not None
         if not first.output.specs and not values.numbers(first.output.tree):
-            raise InvalidTask("the reference returns nothing that could be compared")
+            raise InvalidTask(f"the output holds no tensor and no number: {values.describe(first.output.tree, ())}")
         self.layout = replace(
             self.layout, outputs_bytes=first.output.bytes, changed=changed, mutates=first.input_changed
         )
@@ -306,8 +306,8 @@ class _Preparation:
             if not any(spec.floating for spec in probed.specs):
                 break
             try:
-                sample = self._sample(f"inputs {name}", probed, states, 0, usual)
-            except InvalidTask:
+                sample = self._sample(f"inputs {name}", probed, states, 0, usual, name)
+            except (InvalidTask, expected.Unstable):
                 continue
             if sample is not None and expected.varies(sample.expected):
                 samples.append(sample)
@@ -317,8 +317,10 @@ class _Preparation:
         self.reference.put_state(states[sample.state])
         return self.reference.output(sample.inputs)
 
-    def _sample(self, name: str, inputs: Value, states: Sequence[Value], state: int, finite: bool = False) -> Any:
-        """The sample, or None where it must be finite and is not."""
+    def _sample(
+        self, name: str, inputs: Value, states: Sequence[Value], state: int, finite: bool = False, probe: str = ""
+    ) -> Any:
+        """The sample, or None where it must be finite and is not. Raises Unstable for a probe only."""
         reference = self.reference
         reference.put_state(states[state])
         plain = reference.output(inputs)
@@ -333,11 +335,12 @@ class _Preparation:
                 reference.put_state(
                     states[state].replaced(contents.retied(moved, self.layout.rows, list(moved.data)).data)
                 )
-                runs.append(reference.output(contents.moved_by_ulp(inputs, self.generator)))
+                move = contents.nudged if probe in contents.TIES else contents.moved_by_ulp
+                runs.append(reference.output(move(inputs, self.generator)))
         extra = [f"the buffer {n}" for n in self.layout.changed]
         extra += [f"input {i} after the call" for i in range(len(inputs.specs))] if self.layout.mutates else []
         try:
-            return Sample(name, inputs, state, expected.expect(runs, oracle, extra, self.paper))
+            return Sample(name, inputs, state, expected.expect(runs, oracle, extra, self.paper, bool(probe)))
         except ValueError as error:
             raise InvalidTask(str(error)) from None
 

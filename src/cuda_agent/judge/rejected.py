@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 
 from cuda_agent.judge.worker.pool import WorkerFault
+from cuda_agent.sandbox.jail import system_paths
 from cuda_agent.verdict import Stage, Status
 
 _SIGNALS = {
@@ -60,6 +62,8 @@ def _own_error(detail: dict[str, object], stage: Stage, doing: str) -> Rejected:
     kind = str(detail.get("kind", "exception"))
     if kind == "output":
         return Rejected(Status.WRONG, stage, message)
+    if kind == "rule":
+        return Rejected(Status.FORBIDDEN, stage, message)
     if kind == "memory":
         return Rejected(Status.RUNTIME_ERROR, stage, f"{doing} ran out of memory: {message}")
     if kind == "solution":
@@ -84,6 +88,8 @@ def _how(code: object, output: str) -> str:
     return f"{text}\n{tail}" if tail else text
 
 
+MAX_LINE = 400
+_INSTALLATION = sorted({*system_paths(), os.path.expanduser("~")}, key=len, reverse=True)
 _HOST_PATH = re.compile(r"(?:/[\w.+-]+)+/(solution|workspace|task)/")
 
 
@@ -91,4 +97,7 @@ def cleaned(message: str, *paths: str) -> str:
     """The message without paths of the sandbox and of the judge's scratch."""
     for path in (*paths, "/solution/", "/workspace/", "/task/"):
         message = message.replace(path if path.endswith("/") else path + "/", "")
-    return _HOST_PATH.sub("", message)
+    for place in _INSTALLATION:
+        message = message.replace(place + "/", "")
+    lines = [line if len(line) <= MAX_LINE else line[:MAX_LINE] + " …" for line in message.splitlines()]
+    return _HOST_PATH.sub("", "\n".join(lines))

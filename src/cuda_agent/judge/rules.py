@@ -6,7 +6,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cuda_agent.backends.symbols import needed_symbols
 
 MOVEMENT = frozenset(
     """
@@ -53,4 +57,17 @@ def broken_by_libraries(rules: str, libraries: Sequence[str]) -> str | None:
         foreign = "/site-packages/" in path and "/site-packages/torch/" not in path
         if (odd or foreign) and not ours:
             return f"rules {rules}: it loads {path.rpartition('/')[2]}, which the judge did not build"
+    return None
+
+
+_LOADERS = {"dlopen", "dlsym", "dlmopen", "dlvsym", "dl_iterate_phdr", "syscall", "system", "popen", "execve", "fork"}
+_BLAS = re.compile(r"(cblas_)?[sdcz](gemm|gemv|symm|trmm|syrk|dot|axpy)_?(64_)?$|mkl_|dnnl_|MKL_")
+
+
+def broken_by_symbols(rules: str, libraries: Sequence[Path]) -> str | None:
+    """An own kernel that fetches somebody else's code: a library call that no kernel needs."""
+    for library in libraries:
+        for name in sorted(needed_symbols(library)):
+            if name.partition("@")[0] in _LOADERS or _BLAS.match(name):
+                return f"rules {rules}: an own kernel calls {name}, which brings in code that is not its own"
     return None

@@ -27,7 +27,7 @@ from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import TURN_CALLS, Call, Side
 from cuda_agent.judge.values import Value
 from cuda_agent.judge.worker.pool import WorkerFault
-from cuda_agent.judge.workers import Workers
+from cuda_agent.judge.workers import TASK, Workers
 from cuda_agent.verdict import Interval, Status
 
 PAIRS = 4
@@ -140,7 +140,7 @@ class Baseline:
         worker = workers.reference(prepared.folder, compiled)
         reference: Reference | None = None
         try:
-            reference = Reference(worker, settings)
+            reference = Reference(worker, settings, workers.inside(prepared.folder, TASK))
             reference.build(prepared.seed)
             side = reference.attach(prepared.layout)
             if prepared.layout.changed:

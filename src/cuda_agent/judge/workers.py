@@ -14,11 +14,12 @@ from pathlib import Path
 
 from cuda_agent.judge.worker.pool import Place, Worker, Zygote
 from cuda_agent.sandbox.jail import UNPRIVILEGED_ID, Limits
-from cuda_agent.sandbox.runner import give_to
+from cuda_agent.sandbox.runner import give_to, namespaces_available
 
 DEFAULT_LIMITS = Limits()
 
 
+TASK, SOLUTION = "/task", "/solution"
 _SCRATCH = "cuda-agent-"
 
 
@@ -41,7 +42,7 @@ class Workers:
     """Starts workers; owns the zygotes and a scratch folder, both gone after `close`."""
 
     def __init__(self, isolate: bool = True, limits: Limits | None = None) -> None:
-        self.isolate = isolate
+        self.isolate = isolate and namespaces_available()
         self.limits = limits or replace(DEFAULT_LIMITS, memory_bytes=memory_limit())
         _remove_abandoned()
         self.scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
@@ -64,7 +65,7 @@ class Workers:
         self.warm_compiler()
         assert self._compiler is not None
         place = self._task_place(task_folder, {str(compile_cache): "/compiled"})
-        environment = {"TORCHINDUCTOR_CACHE_DIR": str(self._inside(compile_cache, "/compiled"))}
+        environment = {"TORCHINDUCTOR_CACHE_DIR": self.inside(compile_cache, "/compiled")}
         place = replace(place, environment={**environment, **place.environment})
         return self._start(self._compiler, "reference", place)
 
@@ -76,7 +77,7 @@ class Workers:
         writable: Mapping[str, str] | None = None,
     ) -> Worker:
         """A worker with the solution in `folder`; `placed` are the libraries that were built for it."""
-        place = Place(placed={str(folder): "/solution", **placed}, environment=environment, writable=writable or {})
+        place = Place(placed={str(folder): SOLUTION, **placed}, environment=environment, writable=writable or {})
         return self._start(self._plain, "candidate", place)
 
     def null(self) -> Worker:
@@ -91,15 +92,16 @@ class Workers:
         """A new folder below the scratch; with `for_sandbox` the sandbox's user may write there."""
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=self.scratch))
         os.chmod(path, 0o755)
-        if for_sandbox and os.geteuid() == 0:
+        if for_sandbox and os.geteuid() == 0 and self.isolate:
             give_to(path, UNPRIVILEGED_ID)
         return path
 
     def _task_place(self, folder: Path, writable: Mapping[str, str] | None = None) -> Place:
-        return Place(placed={str(folder): "/task"}, writable=writable or {})
+        return Place(placed={str(folder): TASK}, writable=writable or {})
 
-    def _inside(self, host: Path, inside: str) -> Path:
-        return Path(inside) if self.isolate else host
+    def inside(self, host: Path, inside: str) -> str:
+        """Where workers find the folder that is placed at `inside`: without namespaces, where it lies."""
+        return inside if self.isolate else str(host)
 
     def close(self) -> None:
         """Ends all workers, those in use too: who waits for one gets a WorkerFault."""

@@ -44,7 +44,8 @@ class Limits:
 @dataclass(frozen=True)
 class Jail:
     """What is visible inside. `writable` maps a host folder to the path it has inside; `readable` lists host paths that
-    keep their own path (`system_paths()` at least, taken where the virtual environment is active), `placed` host paths that get another one."""
+    keep their own path (`system_paths()` at least, taken where the virtual environment is active), `placed` host paths
+    that get another one."""
 
     writable: Mapping[str, str] = field(default_factory=dict)
     readable: Sequence[str] = ()
@@ -92,8 +93,10 @@ def settle() -> None:
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
 
 
-def confine(limits: Limits) -> dict[str, bool]:
-    """The last step before untrusted code runs in this process. Returns the guards that are active."""
+def confine(limits: Limits, isolated: bool = True) -> dict[str, bool]:
+    """The last step before untrusted code runs in this process. Returns the guards that are active.
+
+    Without namespaces root stays root: the installation that the code needs may be readable to nobody else."""
     os.umask(0o022)
     for number in range(1, signal.NSIG):
         if number not in (signal.SIGKILL, signal.SIGSTOP):
@@ -109,9 +112,10 @@ def confine(limits: Limits) -> dict[str, bool]:
     _limit(resource.RLIMIT_FSIZE, limits.file_bytes)
     _limit(resource.RLIMIT_CPU, limits.cpu_seconds)
     _limit(resource.RLIMIT_MEMLOCK, 64 << 20)
-    drop_privileges()
+    if isolated or os.geteuid() != 0:
+        drop_privileges()
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # the keeper reads the outputs from this process's memory
-    guards = {"limits": True, "unprivileged": True, "seccomp": False}
+    guards = {"limits": True, "unprivileged": os.geteuid() != 0, "seccomp": False}
     if seccomp.available():
         try:
             seccomp.install()

@@ -52,7 +52,7 @@ def _first_process(what: jail.Jail, isolated: bool, cwd: str, env: dict[str, str
         child = os.fork()
         if child == 0:
             os.chdir(cwd)
-            jail.confine(what.limits)
+            jail.confine(what.limits, isolated)
             os.execvpe(argv[0], argv, env)
     except OSError as error:
         print(f"{argv[0]}: {error}", file=sys.stderr)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -146,6 +148,13 @@ class SandboxedRunner:
         with _owned_by_sandbox(cwd):
             done = run_plain(command, cwd=Path("/"), timeout_s=timeout_s, stdin=stdin)
         return replace(done, returncode=_signal_code(done.returncode))
+
+
+@functools.cache
+def namespaces_available() -> bool:
+    """Whether this machine lets this user make the namespaces that a sandbox consists of."""
+    with tempfile.TemporaryDirectory() as folder:
+        return SandboxedRunner(require=True)(["true"], cwd=Path(folder), timeout_s=30.0).returncode == 0
 
 
 def _path_inside() -> str:

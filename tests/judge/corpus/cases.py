@@ -50,7 +50,8 @@ class Bait:
 
 @dataclass(frozen=True)
 class Case:
-    """`truth` is the ratio that the solution really has where it is correct; a reported one must be near it.
+    """`truth` is the ratio that the solution really has where it is correct; a reported one must be near it;
+    `like` names the honest case that takes as long.
 
     `naive` says what the naive check does with it ("not run": it needs a sandbox, or would not end); `naive_ratio` is
     the least speed-up that the naive timing then reports, `naive_order` the order in which it runs the two sides.
@@ -70,6 +71,7 @@ class Case:
     measure: bool = False
     truth: float | None = None
     ratio_below: float | None = None
+    like: str | None = None
     naive: Literal["accepts", "rejects", "not run"] = "accepts"
     naive_order: Literal["reference first", "candidate first", "freed"] = "reference first"
     naive_ratio: float | None = None

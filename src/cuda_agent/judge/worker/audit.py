@@ -7,25 +7,24 @@ dispatcher, by the profiler's hook in the dispatcher itself, so that C++ calls a
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from cuda_agent.judge.worker.harness import RequestError
+
 _baseline: set[str] = set()
-_PYTHON_DOORS = ("numpy", "__array__")
+_DOORS_TO_NUMPY = ("numpy", "__array__", "__dlpack__")
 
 
 def before_import(rules: str, without_kernels: bool) -> None:
-    """Called once, before the candidate's first line: remembers what is loaded, closes numpy's door under rules."""
+    """Before the candidate's first line: remembers what is loaded, and under rules closes the ways to numpy."""
     _baseline.update(_libraries())
     if rules != "any":
-        for name in [n for n in sys.modules if n == "numpy" or n.startswith("numpy.")]:
-            del sys.modules[name]
-        sys.modules["numpy"] = None  # type: ignore[assignment]
-        for name in _PYTHON_DOORS:
+        for name in _DOORS_TO_NUMPY:
             setattr(torch.Tensor, name, _closed)
+        torch.from_numpy = _closed
     if without_kernels:
         from cuda_agent.runtime.calls import disable_kernels
 
@@ -33,7 +32,8 @@ def before_import(rules: str, without_kernels: bool) -> None:
 
 
 def _closed(*_: Any, **__: Any) -> Any:
-    raise RuntimeError("numpy is no kernel: the rules allow own kernels, data movement and the vendor's libraries")
+    raise RequestError("rule", "it computes with numpy; the rules allow own kernels, data movement and, under "
+                       "`libraries`, the vendor's matrix products and convolutions")  # fmt: skip
 
 
 def observe(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:

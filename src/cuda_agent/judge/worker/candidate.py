@@ -21,7 +21,7 @@ class CandidateHarness(Harness):
         self.solution: Any = None
         self.candidate: torch.nn.Module | None = None
         self.dtype = torch.float32
-        self.targets: dict[str, torch.Tensor] = {}
+        self.names: set[str] = set()
         self.rules = "any"
 
     def on_load(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -34,8 +34,8 @@ class CandidateHarness(Harness):
             from cuda_agent.backends import inline
 
             inline.install()
-        sys.path.insert(0, "/solution")
-        os.chdir("/solution")
+        sys.path.insert(0, request["folder"])
+        os.chdir(request["folder"])
         self.solution = importlib.import_module("model_new")
         if not isinstance(getattr(self.solution, "ModelNew", None), type):
             raise RequestError("solution", "model_new.py defines no class ModelNew")
@@ -52,11 +52,11 @@ class CandidateHarness(Harness):
             raise RequestError("solution", "ModelNew is not callable; it must be a torch.nn.Module")
         if isinstance(model, torch.nn.Module):
             model.eval() if request["mode"] == "eval" else None
-            model.to(self.dtype)
+            harness.cast_model(model, self.dtype)
         self.candidate = model
         self.model = model
         rows, tensors = harness.describe_state(model) if isinstance(model, torch.nn.Module) else ([], [])
-        self.targets = {row["name"]: tensor for row, tensor in zip(rows, tensors, strict=True)}
+        self.names = {row["name"] for row in rows}
         shapes = [[list(t.shape), harness.NAMES.get(t.dtype, "")] for t in tensors]
         return {"state": [row | {"shape": s[0], "dtype": s[1]} for row, s in zip(rows, shapes, strict=True)]}
 
@@ -64,18 +64,25 @@ class CandidateHarness(Harness):
         """Copies a state into the candidate's parameters and buffers, in place, then lets it prepare."""
         assert self.region is not None
         for name, spec in request["state"].items():
-            self.targets[name].copy_(self.region.tensor(spec))
+            self._target(name).copy_(self.region.tensor(spec))
         return self._prepare() if request["prepare"] else {}
 
     def on_prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         return self._prepare()
 
     def on_watch(self, request: dict[str, Any]) -> dict[str, Any]:
-        missing = [name for name in request["names"] if name not in self.targets]
+        missing = [name for name in request["names"] if name not in self.names]
         if missing:
             raise RequestError("solution", f"ModelNew has no buffer {missing[0]!r}, which the reference changes")
-        self.extra_outputs = [self.targets[name] for name in request["names"]]
+        assert self.candidate is not None
+        self.extra_outputs = [harness.owner_of(self.candidate, name) for name in request["names"]]
         return {}
+
+    def _target(self, name: str) -> torch.Tensor:
+        assert self.candidate is not None
+        owner, leaf = harness.owner_of(self.candidate, name)
+        target: torch.Tensor = getattr(owner, leaf)
+        return target.detach()
 
     def on_audit(self, request: dict[str, Any]) -> dict[str, Any]:
         """One uncounted call under observation: the operators that ran."""

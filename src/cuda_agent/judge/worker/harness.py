@@ -75,7 +75,7 @@ class Harness:
         self.region: Region | None = None
         self.inputs: list[Any] = []
         self.model: Callable[..., Any] | None = None
-        self.extra_outputs: list[torch.Tensor] = []
+        self.extra_outputs: list[tuple[torch.nn.Module, str]] = []
         self.held: deque[Any] = deque(maxlen=HELD_OUTPUTS)
 
     def serve(self) -> NoReturn:
@@ -157,8 +157,8 @@ class Harness:
             raise RequestError("output", f"the output holds {error}; it may be tensors, numbers, None and lists, "
                                "tuples or dicts of them") from None  # fmt: skip
         if with_extra:
-            for extra in self.extra_outputs:
-                tensor(extra)
+            for owner, name in self.extra_outputs:
+                tensor(getattr(owner, name))
         self.held.append(kept)
         return {"tree": tree, "tensors": rows}
 
@@ -229,6 +229,20 @@ def seed_everything(seed: int) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed % (1 << 32))
+
+
+def cast_model(model: torch.nn.Module, dtype: torch.dtype) -> None:
+    """float32 parameters and buffers, which follow the contract, in `dtype`; all others as they were made."""
+    if dtype is not torch.float32:
+        model._apply(  # type: ignore[no-untyped-call]
+            lambda tensor: tensor.to(dtype) if tensor.dtype is torch.float32 else tensor
+        )
+
+
+def owner_of(model: torch.nn.Module, name: str) -> tuple[torch.nn.Module, str]:
+    """The module and the attribute behind a name of the state dict: a call may put another tensor there."""
+    path, _, leaf = name.rpartition(".")
+    return model.get_submodule(path), leaf
 
 
 def cast_floats(value: Any, dtype: torch.dtype) -> Any:

@@ -23,7 +23,7 @@ class ReferenceHarness(Harness):
         self.reference: torch.nn.Module | None = None
         self.variants: dict[str, Callable[..., Any]] = {}
         self.dtype = torch.float32
-        self.state: dict[str, torch.Tensor] = {}
+        self.names: list[str] = []
         self.changed: list[str] = []
 
     def _task(self) -> task_module.TaskModule:
@@ -33,7 +33,7 @@ class ReferenceHarness(Harness):
     def on_load(self, request: dict[str, Any]) -> dict[str, Any]:
         self.dtype = harness.PRECISIONS[request["precision"]]
         torch.set_float32_matmul_precision("highest")
-        self.module = self._owned(lambda: task_module.load(Path("/task")))
+        self.module = self._owned(lambda: task_module.load(Path(request["folder"])))
         return {}
 
     def on_inputs(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -53,34 +53,38 @@ class ReferenceHarness(Harness):
         model = self._owned(lambda: task_module.make_model(self._task(), request["seed"], "cpu"))
         if request["mode"] == "eval":
             model.eval()
-        model.to(self.dtype)
+        harness.cast_model(model, self.dtype)
         self.reference = model
         self.variants = {"eager": model}
         self.model = model
         rows, tensors = harness.describe_state(model)
-        self.state = {row["name"]: tensor for row, tensor in zip(rows, tensors, strict=True)}
+        self.names = [row["name"] for row in rows]
         return self.describe(tensors, with_extra=False) | {"state": rows}
 
     def on_state(self, request: dict[str, Any]) -> dict[str, Any]:
         """Copies a state from the shared memory into the model and its variants, in place."""
         assert self.region is not None
-        for name, spec in request["state"].items():
-            self.state[name].copy_(self.region.tensor(spec))
+        assert self.reference is not None
         oracle = self.variants.get("oracle")
-        if isinstance(oracle, torch.nn.Module):
-            for name, value in oracle.state_dict(keep_vars=True).items():
-                value.detach().copy_(self.state[name])
+        models = [self.reference, *([oracle.lifted] if isinstance(oracle, _Lifted) else [])]
+        for name, spec in request["state"].items():
+            for model in models:
+                owner, leaf = harness.owner_of(model, name)
+                getattr(owner, leaf).detach().copy_(self.region.tensor(spec))
         return {}
 
     def on_watch(self, request: dict[str, Any]) -> dict[str, Any]:
         """Buffers (by name) that a call changes: outputs too, from now on."""
+        assert self.reference is not None
         self.changed = request["names"]
-        self.extra_outputs = [self.state[name] for name in self.changed]
+        self.extra_outputs = [harness.owner_of(self.reference, name) for name in self.changed]
         return {}
 
     def on_buffers(self, request: dict[str, Any]) -> dict[str, Any]:
         """The state as it is now."""
-        return self.describe(list(self.state.values()), with_extra=False)
+        assert self.reference is not None
+        now = [harness.owner_of(self.reference, name) for name in self.names]
+        return self.describe([getattr(owner, leaf) for owner, leaf in now], with_extra=False)
 
     def on_use(self, request: dict[str, Any]) -> dict[str, Any]:
         """Chooses what `run` runs: eager, compile, oracle (double precision) or reordered."""
@@ -88,13 +92,9 @@ class ReferenceHarness(Harness):
         if how not in self.variants:
             self.variants[how] = self._variant(how)
         self.model = self.variants[how]
-        if how == "oracle":
-            oracle = self.variants["oracle"]
-            assert isinstance(oracle, torch.nn.Module)
-            current = oracle.state_dict(keep_vars=True)
-            self.extra_outputs = [current[name].detach() for name in self.changed]
-        else:
-            self.extra_outputs = [self.state[name] for name in self.changed]
+        assert self.reference is not None
+        model = self.model.lifted if isinstance(self.model, _Lifted) else self.reference
+        self.extra_outputs = [harness.owner_of(model, name) for name in self.changed]
         return {}
 
     def on_seed(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -121,18 +121,14 @@ class ReferenceHarness(Harness):
             raise RequestError("task", str(error)) from None
 
 
-class _Lifted(torch.nn.Module):
-    """The reference in double precision; float inputs are lifted, its state keeps its names."""
+class _Lifted:
+    """The reference in double precision; float inputs are lifted."""
 
     def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__()
-        self._lifted = [model]
+        self.lifted = model
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return self._lifted[0].state_dict(*args, **kwargs)
-
-    def forward(self, *inputs: Any) -> Any:
-        return self._lifted[0](*[_lift(value) for value in inputs])
+    def __call__(self, *inputs: Any) -> Any:
+        return self.lifted(*[_lift(value) for value in inputs])
 
 
 def _lift(value: Any) -> Any:

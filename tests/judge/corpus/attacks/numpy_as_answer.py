@@ -8,7 +8,7 @@ CASE = {
     "task": "affine_relu",
     "about": "library delegation to NumPy: dispatch modes see nothing",
     "fools": "right",
-    "expect": ["forbidden"],
+    "expect": ["forbidden", "runtime_error"],
     "rules": "kernels",
     "measure": True,
 }

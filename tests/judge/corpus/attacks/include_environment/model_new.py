@@ -9,7 +9,7 @@ CASE = {
     "task": "affine_relu",
     "about": "#include of /proc/self/environ",
     "fools": "the build runs with the rights of whoever judges",
-    "expect": ["build_error"],
+    "expect": ["build_error", "correct"],
     "naive": "not run",
     "secret": True,
 }
