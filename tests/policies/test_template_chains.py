@@ -90,7 +90,7 @@ KNOBS = st.builds(
 
 
 @settings(
-    max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, phases=[Phase.generate]
+    max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, phases=[Phase.generate]
 )
 @given(chains=st.lists(CHAIN, min_size=16, max_size=16), knobs=KNOBS)
 def test_random_chains(chains: list[tuple[int, int, tuple[int, ...]]], knobs: Knobs) -> None:

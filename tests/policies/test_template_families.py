@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from families import FAMILIES, cases_of
-from writing import Together, built, check, randomised
+from families import FAMILIES, Cases, cases_of
+from writing import Together, built, check, randomised, traced
 
+from cuda_agent.policies.template.graph import Graph
 from cuda_agent.policies.template.knobs import Knobs
 
 VARIANTS = {
     "fused": Knobs(),
     "turned": Knobs(stream=True, tile=64, lanes=4, rows=2, keep=False, fold=False, serial=0, cores=3),
 }
-NAIVE = ("rows", "losses", "pooling", "movement")
+NAIVE = ("rows", "movement")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -29,11 +32,19 @@ def test_one_kernel_for_each_operation(family: str, tmp_path: Path) -> None:
     run(family, Knobs(fuse=False), tmp_path)
 
 
-def run(family: str, knobs: Knobs, folder: Path) -> None:
+@cache
+def prepared(family: str) -> tuple[Cases, list[Any], Together, Graph]:
+    """The cases of a family, their inputs, and one module of them all with its graph: tracing takes longest."""
     cases = cases_of(family)
     inputs = [value for _, given in cases.values() for value in given]
-    model = randomised(Together(cases))
-    new, written = built(model, inputs, folder, knobs)
+    model = Together(cases)
+    randomised(model)
+    return cases, inputs, model, traced(model, inputs)
+
+
+def run(family: str, knobs: Knobs, folder: Path) -> None:
+    cases, inputs, model, graph = prepared(family)
+    new, written = built(model, inputs, folder, knobs, graph)
     assert not written.fallbacks
     before = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
     with torch.no_grad():

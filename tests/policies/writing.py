@@ -58,10 +58,10 @@ def traced(model: nn.Module, inputs: Sequence[Any]) -> Graph:
 
 
 def built(
-    model: nn.Module, inputs: Sequence[Any], folder: Path, knobs: Knobs | None = None
+    model: nn.Module, inputs: Sequence[Any], folder: Path, knobs: Knobs | None = None, graph: Graph | None = None
 ) -> tuple[nn.Module, Written]:
     """`ModelNew` with the weights of `model`, ready to call."""
-    graph = traced(model, inputs)
+    graph = graph or traced(model, inputs)
     assert not graph.problems, graph.problems
     written = write_solution(graph, knobs or Knobs())
     new = loaded(written, folder)
