@@ -15,8 +15,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from cuda_agent.agent.policy import Message, ReplayedPolicy, Script, call, done, says
+from cuda_agent.policies.template.cpp import NoCode
 from cuda_agent.policies.template.graph import Graph
 from cuda_agent.policies.template.knobs import Knobs
+from cuda_agent.policies.template.lower import NoRule
 from cuda_agent.policies.template.module import ALLOWED_CALLS, Written, write_solution
 
 TRACE = "python -m cuda_agent.policies.template.trace model.py graph.json"
@@ -58,7 +60,11 @@ def script(opening: list[Message]) -> Script:
     if graph is None:
         yield from _leave_to_torch(work, trouble)
         return
-    refusal = _refused(graph, work.facts)
+    try:
+        refusal = _refused(graph, work.facts)
+    except (NoRule, NoCode) as error:
+        yield from _leave_to_torch(work, f"no kernel for {error}")
+        return
     if refusal:
         yield done(refusal)
         return
@@ -129,7 +135,10 @@ def _try(
     work: _Work, graph: Graph, knobs: Knobs, why: str, timed: bool | None = None
 ) -> Generator[Message, list[str], Tried | None]:
     """Writes the solution for some knobs and asks the judge. None where it is not correct."""
-    written = write_solution(graph, knobs)
+    try:
+        written = write_solution(graph, knobs)
+    except (NoRule, NoCode):
+        return None
     answers = yield says(_told(why, written, knobs), *_writes(work, written))
     if any(a.startswith("error:") for a in answers):
         return None
