@@ -2,7 +2,7 @@
 
 Calls of one process resemble one another more than calls of another process do (where its memory lies, how its threads
 fell), by one to several percent. So the unit of the interval is the pair of fresh workers: each gives one logarithm of
-a ratio, the median over its interleaved calls, and the interval is Student's over the pairs.
+a ratio, the median over its rounds, and the interval is Student's over the pairs.
 """
 
 from __future__ import annotations
@@ -57,16 +57,18 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 
 
 def pair_log_ratio(baseline: Sequence[float], candidate: Sequence[float], null_s: float) -> float | None:
-    """The logarithm of baseline over candidate from one pair of workers, whose calls were made in turns.
+    """The median of the logarithms of baseline over candidate, over the rounds of one pair of workers.
 
-    `null_s` is what a call costs that computes nothing. None where the candidate is not slower than that.
+    `null_s` is what a call costs that computes nothing. None where most of the candidate's calls cost no more. Of the
+    estimators tried on two cores (medians and lower quantiles of each side, paired medians), this one varied least
+    between pairs: by 3 to 4 % at 20 rounds of a 5 ms call, against 5 to 7 % for the ratio of the medians.
     """
     b = np.asarray(baseline) - null_s
     c = np.asarray(candidate) - null_s
-    top, bottom = float(np.median(b)), float(np.median(c))
-    if top <= 0 or bottom <= 0.05 * null_s:
+    good = (b > 0) & (c > 0.05 * null_s)
+    if np.count_nonzero(good) <= good.size // 2:
         return None
-    return math.log(top / bottom)
+    return float(np.median(np.log(b[good] / c[good])))
 
 
 def interval(log_ratios: Sequence[float], *others: Sequence[float]) -> Interval | None:

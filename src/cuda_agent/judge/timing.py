@@ -36,8 +36,8 @@ CAREFUL_PAIRS = 8
 CAREFUL_STEP = 4
 CAREFUL_WIDTH = 0.05
 CAREFUL_SECONDS = 50.0
-PAIR_SECONDS = 0.25
-MIN_ROUNDS, MAX_ROUNDS = 7, 40
+PAIR_SECONDS = 0.35
+MIN_ROUNDS, MAX_ROUNDS = 12, 60
 PROBE_ROUNDS = 60_000
 LOUD = 1.3
 """A probe slower than this multiple of its best says that something else runs."""
@@ -221,7 +221,7 @@ def _warm_up(prepared: Prepared, baseline: Baseline, candidate: Candidate) -> Va
     """First calls of both sides, the candidate's checked against the right answers; returns an output."""
     generator = np.random.default_rng(secrets.randbits(63))
     samples = [s for s in prepared.samples if s.state == 0]
-    picked: list[Sample] = [samples[0], samples[int(generator.integers(len(samples)))]]
+    picked: list[Sample] = [samples[0], *(samples[int(i)] for i in generator.integers(len(samples), size=3))]
     output: Value | None = None
     for sample in picked:
         baseline.calls([sample.inputs], [False])
@@ -379,7 +379,7 @@ def measure_compiled(clock: Clock, prepared: Prepared, settings: Settings, pairs
 
 def _warm_compiled(prepared: Prepared, compiled: Baseline, eager: Baseline) -> Value:
     inputs = prepared.samples[0].inputs
-    for _ in range(3):
+    for _ in range(4):
         compiled.calls([inputs], [False])
         output = eager.calls([inputs], [True])[0].output
     assert output is not None
