@@ -118,14 +118,15 @@ def coverage(arguments: argparse.Namespace) -> dict[str, Any]:
                        "seconds": verdict.seconds.get("time"), "flags": verdict.flags}  # fmt: skip
                 rows.append(row)
             own = [r for r in rows if r["task"] == name]
-            print(name, sum(r["low"] <= 1 <= r["high"] for r in own), "of", len(own), "width",
-                  round(float(np.median([(r["high"] - r["low"]) / r["median"] for r in own])), 4), flush=True)  # fmt: skip
-    held = [r["low"] <= 1 <= r["high"] for r in rows]
+            held = sum(r["low"] <= 1 <= r["high"] for r in own)
+            width = float(np.median([(r["high"] - r["low"]) / r["median"] for r in own]))
+            print(f"{name} {held} of {len(own)} width {width:.4f}", flush=True)
+    hold = [r["low"] <= 1 <= r["high"] for r in rows]
     widths = [(r["high"] - r["low"]) / r["median"] for r in rows]
     return {
         "intervals": len(rows),
-        "hold_1": sum(held),
-        "share": round(float(np.mean(held)), 4),
+        "hold_1": sum(hold),
+        "share": round(float(np.mean(hold)), 4),
         "median_width": round(float(np.median(widths)), 4),
         "median_seconds": round(float(np.median([r["seconds"] for r in rows])), 2),
         "bias_of_median": round(float(np.median([r["median"] for r in rows])), 4),

@@ -158,7 +158,7 @@ def _close(a: Any, b: Any) -> bool:
     if not a.is_floating_point() and not a.is_complex():
         return torch.equal(a, b)
     share = 1e-4 if a.dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128) else 1e-2
-    parts = list(zip(a.reshape(-1).split(_CHUNK), b.reshape(-1).split(_CHUNK), strict=True))
+    parts = list(zip(torch.split(a.reshape(-1), _CHUNK), torch.split(b.reshape(-1), _CHUNK), strict=True))
     squares = sum(float(torch.nan_to_num(part.abs().double(), 0.0, 0.0).square().sum()) for part, _ in parts)
     bound = share * math.sqrt(squares / max(1, a.numel()))
     return all(torch.allclose(x, y, rtol=share, atol=bound, equal_nan=True) for x, y in parts)
