@@ -8,6 +8,7 @@ order of a long sum passes, while TF32, bf16 or a dropped term do not; for half 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,14 @@ class FloatLeaf:
     spec: Spec
     want: Floats
     bound: Floats
+
+    @functools.cached_property
+    def share(self) -> float:
+        """Its bounds relative to |o| + RMS(o), as wide as nearly all of them are."""
+        finite = np.isfinite(self.want) & np.isfinite(self.bound)
+        size = np.abs(self.want[finite]) + rms(self.want[finite])
+        shares = self.bound[finite] / np.where(size > 0, size, 1.0)
+        return float(np.quantile(shares, 0.999)) if shares.size else 0.0
 
     def mismatch(self, spec: Spec, data: Bytes) -> str | None:
         got = values.floats(spec, data)

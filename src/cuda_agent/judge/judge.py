@@ -30,7 +30,7 @@ from cuda_agent.judge.quiet import Quiet
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.worker.pool import WorkerFault
-from cuda_agent.judge.workers import Workers
+from cuda_agent.judge.workers import Workers, memory_limit
 from cuda_agent.runtime import BuildCache
 from cuda_agent.sandbox import Limits
 from cuda_agent.solution import Solution
@@ -42,6 +42,10 @@ Sandbox = Literal["require", "auto", "off"]
 Progress = Callable[[str], None]
 
 KEPT_TASKS = 4
+MAX_GROUP = 8
+"""Candidates that are timed side by side."""
+WORKER_BYTES = 256 << 20
+"""What a worker needs besides its share of the task's tensors, roughly."""
 SURPRISING = 50.0
 """A speed-up above this is flagged for a person."""
 DEFAULT_SETTINGS = Settings()
@@ -112,7 +116,8 @@ class Judge:
         *,
         run: str | None = None,
     ) -> list[Verdict]:
-        """Verdicts in the order of `solutions`. All are built and checked first, side by side, then timed in turns."""
+        """Verdicts in the order of `solutions`. All are built and checked first, side by side; those that are right
+        are then timed, several against one reference at a time."""
         evaluations = [_Evaluation(self, task, s, settings, run, None) for s in solutions]
         with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as threads:
             try:
@@ -121,6 +126,7 @@ class Judge:
                 threads.shutdown(wait=False, cancel_futures=True)
                 self.close()
                 raise
+        _time_in_groups(self, evaluations)
         return [evaluation.verdict() for evaluation in evaluations]
 
     def build(self, solution: Solution) -> Verdict:
@@ -145,6 +151,7 @@ class Judge:
 
     def check_task(self, task: Task, settings: Settings = DEFAULT_SETTINGS) -> Verdict | None:
         """None if the task can be judged; else the verdict invalid_task that says why."""
+        self.expect_measuring(task, settings)
         found = self.prepared(task, settings)
         if isinstance(found, Prepared):
             return None
@@ -211,14 +218,9 @@ class Judge:
 
         The caller has the machine to itself (`quiet().exclusive()`)."""
         key = machine.baseline_key(prepared.task, settings)
-        if not settings.careful:
-            known = self._compiled.get(key)
-            stored = self.store.baseline(key) if known is None and self.store is not None else None
-            if stored is not None:
-                known = timing.Compiled(tuple(stored["log_ratios"]), stored["why"], stored["compile_s"])
-            if known is not None:
-                self._compiled[key] = known
-                return known
+        known = self._known_baseline(prepared.task, settings)
+        if known is not None:
+            return known
         pairs = timing.CAREFUL_PAIRS if settings.careful else timing.COMPILE_PAIRS
         found = timing.measure_compiled(self.clock(), prepared, settings, pairs)
         self._compiled[key] = found
@@ -226,6 +228,21 @@ class Judge:
             data = {"log_ratios": list(found.log_ratios), "why": found.why, "compile_s": found.compile_s}
             self.store.save_baseline(key, data)
         return found
+
+    def _known_baseline(self, task: Task, settings: Settings) -> timing.Compiled | None:
+        """What was measured before, unless care is asked for."""
+        if settings.careful:
+            return None
+        key = machine.baseline_key(task, settings)
+        stored = self.store.baseline(key) if self.store is not None and key not in self._compiled else None
+        if stored is not None:
+            self._compiled[key] = timing.Compiled(tuple(stored["log_ratios"]), stored["why"], stored["compile_s"])
+        return self._compiled.get(key)
+
+    def expect_measuring(self, task: Task, settings: Settings) -> None:
+        """Starts importing torch.compile now if it will be needed: that takes seconds, beside other work."""
+        if settings.measure and self._known_baseline(task, settings) is None:
+            self.workers().warm_compiler()
 
 
 class _Evaluation:
@@ -255,8 +272,8 @@ class _Evaluation:
 
     def verdict(self) -> Verdict:
         self.check()
-        if self.ended is None and self.settings.measure:
-            self._guarded(self._time)
+        if self.to_time():
+            _time_together(self.judge, [self])
         if self.built is not None:
             self.built.remove()
         return self._written()
@@ -265,9 +282,9 @@ class _Evaluation:
         """Everything up to the timing."""
         if not self.checked:
             self.checked = True
-            self._guarded(self._check)
+            self.guarded(self._check)
 
-    def _guarded(self, stage: Callable[[], None]) -> None:
+    def guarded(self, stage: Callable[[], None]) -> None:
         try:
             stage()
         except Rejected as end:
@@ -294,6 +311,7 @@ class _Evaluation:
 
     def _check(self) -> None:
         judge, settings = self.judge, self.settings
+        judge.expect_measuring(self.task, settings)
         with self._stage("task"):
             found = judge.prepared(self.task, settings)
         if isinstance(found, InvalidTask):
@@ -308,7 +326,7 @@ class _Evaluation:
                     judge.workers(), self.solution, judge.cache, judge.sandbox == "require", settings.build_timeout_s
                 )
             with self._stage("run"):
-                candidate = self._candidate()
+                candidate = self.candidate()
             by_seed = candidate.match.how == BY_SEED and bool(found.layout.rows)
             if not by_seed:
                 self._check_candidate(candidate, found)
@@ -321,7 +339,7 @@ class _Evaluation:
             raise again
         self.prepared = again
         with judge.quiet().shared():
-            self._check_candidate(self._candidate(), again)
+            self._check_candidate(self.candidate(), again)
 
     def _check_candidate(self, candidate: Candidate, prepared: Prepared) -> None:
         try:
@@ -333,7 +351,7 @@ class _Evaluation:
         finally:
             candidate.close()
 
-    def _candidate(self, disable_kernels: bool = False) -> Candidate:
+    def candidate(self, disable_kernels: bool = False) -> Candidate:
         assert self.built is not None and self.prepared is not None
         return Candidate(self.judge.workers(), self.built, self.prepared, self.settings, disable_kernels)
 
@@ -374,7 +392,7 @@ class _Evaluation:
 
     def _right_without_kernels(self, prepared: Prepared) -> bool:
         try:
-            candidate = self._candidate(disable_kernels=True)
+            candidate = self.candidate(disable_kernels=True)
         except Rejected:
             return False
         try:
@@ -386,19 +404,17 @@ class _Evaluation:
             candidate.close()
         return True
 
-    def _time(self) -> None:
-        assert self.prepared is not None
-        prepared, settings = self.prepared, self.settings
-        with contextlib.ExitStack() as stack:
-            with self._stage("queue"):
-                stack.enter_context(self.judge.quiet().exclusive())
-            with self._stage("baseline"):
-                self.compiled = self.judge.compiled(prepared, settings)
-            with self._stage("time"):
-                clock = self.judge.clock()
-                self.measured = timing.measure(clock, prepared, settings, self._candidate, self.compiled.log_ratios)
-        self.guards += self.measured.guards
-        self._compare_claim(self.measured)
+    def to_time(self) -> bool:
+        return self.ended is None and self.settings.measure and self.measured is None
+
+    def timed(self, measured: timing.Measured, compiled: timing.Compiled, seconds: dict[str, float]) -> None:
+        """Takes what was measured, or why it could not be."""
+        self.measured, self.compiled = measured, compiled
+        self.seconds |= {name: round(value, 4) for name, value in seconds.items()}
+        self.guards += measured.guards
+        self.ended = measured.ended
+        if self.ended is None:
+            self.guarded(lambda: self._compare_claim(measured))
 
     def _compare_claim(self, measured: timing.Measured) -> None:
         """The worker's own time must not contradict the keeper's."""
@@ -499,6 +515,49 @@ class _Evaluation:
         if speedup.eager is None:
             return "right; not timed"
         return f"right; {speedup.eager.median:.2f} times as fast as eager PyTorch"
+
+
+def _time_in_groups(judge: Judge, evaluations: Sequence[_Evaluation]) -> None:
+    """Those that share what they are measured on, as many at once as fit into the memory."""
+    waiting = [e for e in evaluations if e.to_time()]
+    while waiting:
+        prepared = waiting[0].prepared
+        assert prepared is not None
+        alike = [e for e in waiting if e.prepared is prepared]
+        size = prepared.layout.total + 4 * prepared.layout.outputs_bytes + WORKER_BYTES
+        group = alike[: max(1, min(MAX_GROUP, memory_limit() // (4 * size)))]
+        _time_together(judge, group)
+        waiting = [e for e in waiting if e not in group]
+
+
+def _time_together(judge: Judge, group: Sequence[_Evaluation]) -> None:
+    """Times candidates of one task side by side; each is charged its share of the seconds."""
+    first = group[0]
+    prepared, settings = first.prepared, first.settings
+    assert prepared is not None
+    marks = [time.monotonic()]
+
+    def stage(name: str) -> None:
+        marks.append(time.monotonic())
+        for evaluation in group:
+            evaluation.progress(name)
+
+    def run() -> None:
+        stage("queue")
+        with judge.quiet().exclusive():
+            stage("baseline")
+            compiled = judge.compiled(prepared, settings)
+            stage("time")
+            makers = [evaluation.candidate for evaluation in group]
+            found = timing.measure(judge.clock(), prepared, settings, makers, compiled.log_ratios)
+        marks.append(time.monotonic())
+        spent = dict(zip(("queue", "baseline", "time"), np.diff(marks[1:]) / len(group), strict=True))
+        for evaluation, measured in zip(group, found, strict=True):
+            evaluation.timed(measured, compiled, spent)
+
+    first.guarded(run)
+    for other in group[1:]:
+        other.ended = other.ended or (first.ended if other.measured is None else None)
 
 
 _PROVENANCE: dict[str, Literal["measured", "claimed"]] = {

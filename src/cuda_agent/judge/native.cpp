@@ -86,6 +86,24 @@ int64_t compare(const double* want, const double* bound, const double* got, int6
   return bad;
 }
 
+// Elements of `got` further from `want` than `share` of the element's size plus the root mean square of the finite ones;
+// where `want` is not finite, those of another class.
+int64_t outside(const double* want, const double* got, int64_t n, double share) {
+  double squares = 0;
+  int64_t finite = 0, bad = 0;
+  for (int64_t i = 0; i < n; ++i)
+    if (std::isfinite(want[i])) { squares += want[i] * want[i]; ++finite; }
+  double add = finite ? std::sqrt(squares / finite) : 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (std::isfinite(want[i])) bad += !(std::fabs(got[i] - want[i]) <= share * (std::fabs(want[i]) + add) + 1e-30);
+    else bad += std::isnan(want[i]) ? !std::isnan(got[i]) : got[i] != want[i];
+  }
+  return bad;
+}
+
+// Whether n bytes are the same.
+int32_t same(const char* a, const char* b, int64_t n) { return memcmp(a, b, n) == 0; }
+
 // Seconds that a fixed loop of `rounds` takes, run on `threads` threads at once: the slowest of them.
 double probe(int64_t rounds, int32_t threads) {
   std::vector<double> seconds(threads);

@@ -28,6 +28,10 @@ def _library() -> ctypes.CDLL:
     library.blend.argtypes = [pointer, pointer, pointer, i64, i64, ctypes.c_uint64]
     library.compare.argtypes = [pointer, pointer, pointer, i64, pointer, pointer, pointer]
     library.compare.restype = i64
+    library.outside.argtypes = [pointer, pointer, i64, ctypes.c_double]
+    library.outside.restype = i64
+    library.same.argtypes = [pointer, pointer, i64]
+    library.same.restype = ctypes.c_int32
     library.probe.argtypes = [i64, ctypes.c_int32]
     library.probe.restype = ctypes.c_double
     library.read_seconds.argtypes = [pointer, i64, ctypes.c_int32]
@@ -77,6 +81,16 @@ def compare(
         ctypes.addressof(excess),
     )
     return Mismatch(count, first.value, worst.value, excess.value) if count else None
+
+
+def outside(want: npt.NDArray[np.float64], got: npt.NDArray[np.float64], share: float) -> int:
+    """How many elements of `got` are off by more than `share` of |want| + RMS(want). All flat and contiguous."""
+    return int(_library().outside(want.ctypes.data, got.ctypes.data, want.size, share))
+
+
+def same(a: npt.NDArray[np.uint8], b: npt.NDArray[np.uint8]) -> bool:
+    """Whether two flat, contiguous buffers hold the same bytes."""
+    return a.nbytes == b.nbytes and bool(_library().same(a.ctypes.data, b.ctypes.data, a.nbytes))
 
 
 def probe(rounds: int, threads: int) -> float:

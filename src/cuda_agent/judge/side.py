@@ -215,7 +215,7 @@ class Side:
             for d, o in zip(content.data, content.offsets(), strict=False)
         ]
         if copy or not self.layout.mutates:
-            call.input_changed = not all(np.array_equal(f, d) for f, d in zip(found, content.data, strict=True))
+            call.input_changed = not all(native.same(f, d) for f, d in zip(found, content.data, strict=True))
         if copy:
             try:
                 call.output = Value.from_reply(answer.reply, answer.data)

@@ -1,7 +1,7 @@
-"""How fast a candidate is against the reference, as it is and under torch.compile.
+"""How fast candidates are against the reference, as it is and under torch.compile.
 
-Fresh pairs of workers, one with the reference and one with the candidate, take turns on the same new inputs, each
-frozen while the other works. Only the keeper's clock counts; a secret half of the timed outputs is compared. See
+Fresh workers, one with the reference and one with each candidate, take turns on the same new inputs, each frozen while
+the others work. Only the keeper's clock counts; a secret half of the timed outputs is compared. See
 `docs/judge.md` for the protocol and `statistics.py` for the interval.
 """
 
@@ -12,6 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -41,9 +42,11 @@ MIN_ROUNDS, MAX_ROUNDS = 12, 60
 PROBE_ROUNDS = 60_000
 LOUD = 1.3
 """A probe slower than this multiple of its best says that something else runs."""
-WAITED = 0.1
-"""So does a baseline whose threads waited for a core for more than this share of its call."""
+WAITED, WAITED_S = 0.1, 3e-4
+"""So does a baseline whose threads waited for a core for more than this share of its call, and this long."""
 COMPILE_TIMEOUT_S = 180.0
+WARM_UP_CALLS = 4
+BASELINE, NULL = -1, -2
 FLOOR_BYTES = 1 << 20
 TOO_FAST_S = 20e-6
 
@@ -61,20 +64,35 @@ class Pair:
 
     baseline: list[float] = field(default_factory=list)
     candidate: list[float] = field(default_factory=list)
+    null: list[float] = field(default_factory=list)
     spans: list[tuple[float, float]] = field(default_factory=list)
     """Of each call of the candidate: the keeper's seconds and those that its worker claims."""
     quiet: list[bool] = field(default_factory=list)
 
-    def kept(self) -> tuple[list[float], list[float]]:
-        """Both sides' seconds in the quiet rounds, pairs together; the quieter half where hardly any was quiet."""
+    def add(self, theirs: Sequence[Call], ours: Sequence[Call], empty: Sequence[Call], probe: float) -> None:
+        """One round; of a turn of calls the median counts."""
+        for times, calls in ((self.baseline, theirs), (self.candidate, ours), (self.null, empty)):
+            times.append(float(np.median([c.seconds for c in calls])))
+        waited, spent = sum(c.waited_s for c in theirs), sum(c.seconds for c in theirs)
+        self.quiet.append(probe <= LOUD and waited <= max(WAITED * spent, WAITED_S * len(theirs)))
+        self.spans += [(c.seconds, c.claimed_s) for c in ours if c.claimed_s is not None]
+
+    def kept(self) -> tuple[list[float], list[float], float]:
+        """Both sides' seconds in the quiet rounds, pairs together, and the median of the empty calls among them; all
+        rounds where hardly any was quiet."""
         quiet = np.asarray(self.quiet)
         if np.count_nonzero(quiet) < max(3, quiet.size // 3):
             quiet = np.ones(quiet.shape, bool)
-        return list(np.asarray(self.baseline)[quiet]), list(np.asarray(self.candidate)[quiet])
+        baseline, candidate, null = (np.asarray(x)[quiet] for x in (self.baseline, self.candidate, self.null))
+        return list(baseline), list(candidate), float(np.median(null))
 
 
 @dataclass
 class Measured:
+    """What is known of one candidate so far."""
+
+    ended: Rejected | None = None
+    """Why there is no more."""
     log_ratios: list[float] = field(default_factory=list)
     """Logarithms of eager over candidate, one for each pair."""
     candidate_s: list[float] = field(default_factory=list)
@@ -112,8 +130,8 @@ class Clock:
         self._best = min(self._best, seconds)
         return seconds / self._best
 
-    def null(self, prepared: Prepared, output: Value) -> float:
-        """Seconds of a call that computes nothing and returns what the task returns: the median of a dozen."""
+    def null(self, prepared: Prepared, output: Value) -> Side:
+        """A worker whose calls compute nothing and return what the task returns."""
         key = id(prepared)
         if key not in self._nulls:
             side = Side(self.workers.null(), prepared.layout, 10.0)
@@ -122,10 +140,7 @@ class Clock:
             self._nulls[key] = side
         side = self._nulls[key]
         side.layout = prepared.layout
-        count = 2 * TURN_CALLS
-        inputs = [prepared.pool[i % len(prepared.pool)] for i in range(count)]
-        seconds = [call.seconds for call in side.calls(inputs, [False] * count)]
-        return float(np.median(seconds[count // 4 :]))
+        return side
 
     def forget(self, prepared: Prepared) -> None:
         side = self._nulls.pop(id(prepared), None)
@@ -166,27 +181,28 @@ def measure(
     clock: Clock,
     prepared: Prepared,
     settings: Settings,
-    make_candidate: Callable[[], Candidate],
+    makers: Sequence[Callable[[], Candidate]],
     compile_over_eager: Sequence[float] = (),
-) -> Measured:
-    """Raises Rejected if a timed call of the candidate turns out wrong, and InvalidTask if the reference fails."""
-    measured = Measured()
+) -> list[Measured]:
+    """Times the candidates that `makers` start, side by side against one reference; those that turn out wrong have
+    `ended`. Raises InvalidTask or WorkerFault if the reference fails."""
+    found = [Measured() for _ in makers]
     started = time.monotonic()
-    wanted = CAREFUL_PAIRS if settings.careful else PAIRS
-    while True:
-        _one_pair(clock, prepared, settings, make_candidate, measured)
-        if measured.pairs < wanted:
+    pairs, wanted = 0, CAREFUL_PAIRS if settings.careful else PAIRS
+    while any(m.ended is None for m in found):
+        _one_pair(clock, prepared, settings, [(m, make) for m, make in zip(found, makers, strict=True) if not m.ended])
+        pairs += 1
+        if pairs < wanted:
             continue
-        if not settings.careful:
-            break
-        if _narrow(measured, compile_over_eager):
+        if not settings.careful or all(m.ended or _narrow(m, compile_over_eager) for m in found):
             break
         spent = time.monotonic() - started
-        if spent * (1 + CAREFUL_STEP / measured.pairs) > CAREFUL_SECONDS:
-            measured.enough = False
+        if spent * (1 + CAREFUL_STEP / pairs) > CAREFUL_SECONDS * len(makers):
+            for measured in found:
+                measured.enough = _narrow(measured, compile_over_eager)
             break
-        wanted = measured.pairs + CAREFUL_STEP
-    return measured
+        wanted = pairs + CAREFUL_STEP
+    return found
 
 
 def _narrow(measured: Measured, compile_over_eager: Sequence[float]) -> bool:
@@ -198,46 +214,84 @@ def _one_pair(
     clock: Clock,
     prepared: Prepared,
     settings: Settings,
-    make_candidate: Callable[[], Candidate],
-    measured: Measured,
+    contenders: Sequence[tuple[Measured, Callable[[], Candidate]]],
 ) -> None:
-    baseline = Baseline(clock.workers, prepared, settings)
+    """One fresh reference and one fresh worker for each contender, started side by side."""
+    with ThreadPoolExecutor(max(2, clock.threads)) as threads:
+        first = threads.submit(Baseline, clock.workers, prepared, settings)
+        others = [threads.submit(_ready, prepared, *contender) for contender in contenders]
+        ready = [(m, c) for (m, _), c in zip(contenders, [f.result() for f in others], strict=True) if c is not None]
+        try:
+            baseline = first.result()
+        except BaseException:
+            for _, candidate in ready:
+                candidate.close()
+            raise
+        try:
+            output = _first_calls(prepared, baseline)
+            null = clock.null(prepared, output)
+
+            def look(i: int, theirs: Sequence[Call], ours: Sequence[Call]) -> None:
+                _compare_timed(prepared, ready[i][1], theirs, ours, ready[i][0])
+
+            pairs = take_turns(clock, prepared, baseline, [c for _, c in ready], null, look)
+        finally:
+            list(threads.map(lambda side: side.close(), [baseline, *[c for _, c in ready]]))
+    for (measured, candidate), pair in zip(ready, pairs, strict=True):
+        if isinstance(pair, Rejected):
+            measured.ended = pair
+        else:
+            _account(measured, pair, candidate)
+
+
+def _ready(prepared: Prepared, measured: Measured, make: Callable[[], Candidate]) -> Candidate | None:
+    """A fresh worker after its first calls, which are checked against the right answers."""
+    candidate: Candidate | None = None
     try:
-        candidate = make_candidate()
+        candidate = make()
+        for sample in _warm_up_samples(prepared):
+            candidate.check(sample, prepared.states)
+    except Rejected as end:
+        measured.ended = end
+        if candidate is not None:
+            candidate.close()
+        return None
     except BaseException:
-        baseline.close()
+        if candidate is not None:
+            candidate.close()
         raise
-    try:
-        warm = _warm_up(prepared, baseline, candidate)
-        null_s = clock.null(prepared, warm)
-        pair = take_turns(clock, prepared, baseline, candidate, null_s, measured)
-    finally:
-        candidate.close()
-        baseline.close()
-    _account(measured, pair, null_s, candidate)
+    return candidate
 
 
-def _warm_up(prepared: Prepared, baseline: Baseline, candidate: Candidate) -> Value:
-    """First calls of both sides, the candidate's checked against the right answers; returns an output."""
-    generator = np.random.default_rng(secrets.randbits(63))
-    samples = [s for s in prepared.samples if s.state == 0]
-    picked: list[Sample] = [samples[0], *(samples[int(i)] for i in generator.integers(len(samples), size=3))]
+def _first_calls(prepared: Prepared, baseline: Baseline) -> Value:
+    """Those of the reference; returns an output."""
     output: Value | None = None
-    for sample in picked:
-        baseline.calls([sample.inputs], [False])
-        output = candidate.check(sample, prepared.states).output if prepared.states else None
+    for sample in _warm_up_samples(prepared):
+        output = baseline.calls([sample.inputs], [True])[0].output
     assert output is not None
     return output
 
 
+def _warm_up_samples(prepared: Prepared) -> list[Sample]:
+    samples = [s for s in prepared.samples if s.state == 0]
+    return [samples[0], *(secrets.choice(samples) for _ in range(WARM_UP_CALLS - 1))]
+
+
 def take_turns(
-    clock: Clock, prepared: Prepared, baseline: Timed, candidate: Timed, null_s: float, measured: Measured | None = None
-) -> Pair:
-    """Rounds of one call (or one turn of calls) of each side on the same new inputs, in random order."""
+    clock: Clock,
+    prepared: Prepared,
+    baseline: Timed,
+    contenders: Sequence[Timed],
+    null: Timed,
+    look: Callable[[int, Sequence[Call], Sequence[Call]], None] = lambda i, theirs, ours: None,
+) -> list[Pair | Rejected]:
+    """Rounds of one call (or one turn of calls) of each side and of an empty one on the same new inputs, in random
+    order; for each contender what it gave. `look` sees each one's calls beside the baseline's and may raise Rejected:
+    then that contender is out."""
     generator = np.random.default_rng(secrets.randbits(63))
-    pair = Pair()
+    found: list[Pair | Rejected] = [Pair() for _ in contenders]
     batch = 1 if prepared.layout.staged else TURN_CALLS
-    deadline = time.monotonic() + PAIR_SECONDS
+    deadline = time.monotonic() + PAIR_SECONDS * (1 + len(contenders)) / 2
     buffers = [[np.empty_like(d) for d in prepared.pool[0].data] for _ in range(batch)]
     rounds = 0
     while rounds < MIN_ROUNDS or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
@@ -245,20 +299,25 @@ def take_turns(
         inputs = [_fresh(prepared, generator, buffer) for buffer in buffers]
         copy = [bool(generator.integers(2)) for _ in inputs]
         probe = clock.probe()
-        if generator.integers(2):
-            ours = candidate.calls(inputs, copy)
-            theirs = baseline.calls(inputs, copy)
-        else:
-            theirs = baseline.calls(inputs, copy)
-            ours = candidate.calls(inputs, copy)
-        pair.baseline.append(float(np.median([c.seconds for c in theirs])))
-        pair.candidate.append(float(np.median([c.seconds for c in ours])))
-        waited = sum(c.waited_s for c in theirs) > WAITED * sum(c.seconds for c in theirs)
-        pair.quiet.append(probe <= LOUD and not waited)
-        pair.spans += [(c.seconds, c.claimed_s) for c in ours if c.claimed_s is not None]
-        if measured is not None and isinstance(candidate, Candidate):
-            _compare_timed(prepared, candidate, theirs, ours, measured)
-    return pair
+        sides = {BASELINE: baseline, NULL: null}
+        sides |= {i: side for i, side in enumerate(contenders) if isinstance(found[i], Pair)}
+        made: dict[int, list[Call]] = {}
+        for i in generator.permutation(list(sides)):
+            try:
+                made[int(i)] = sides[int(i)].calls(inputs, copy)
+            except Rejected as end:
+                found[int(i)] = end
+        for i, calls in made.items():
+            pair = found[i] if i >= 0 else None
+            if isinstance(pair, Pair):
+                pair.add(made[BASELINE], calls, made[NULL], probe)
+                try:
+                    look(i, made[BASELINE], calls)
+                except Rejected as end:
+                    found[i] = end
+        if not any(isinstance(pair, Pair) for pair in found):
+            break
+    return found
 
 
 def _fresh(prepared: Prepared, generator: np.random.Generator, buffer: list[values.Bytes]) -> Value:
@@ -290,22 +349,11 @@ def timed_mismatch(sample: Sample, reference: Value, got: Value) -> str | None:
     rows = zip(sample.expected.leaves, expected.ordered(reference), expected.ordered(got), strict=True)
     for leaf, (spec, want_data), (_, got_data) in rows:
         if isinstance(leaf, ExactLeaf):
-            wrong = values.exact(spec, want_data) != values.exact(spec, got_data)
+            count = int(np.count_nonzero(values.exact(spec, want_data) != values.exact(spec, got_data)))
         else:
-            want, have = values.floats(spec, want_data), values.floats(spec, got_data)
-            finite = np.isfinite(leaf.want) & np.isfinite(leaf.bound)
-            size = np.abs(leaf.want[finite]) + expected.rms(leaf.want[finite])
-            share = leaf.bound[finite] / np.where(size > 0, size, 1.0)
-            tolerance = 2 * float(np.quantile(share, 0.999)) if share.size else 0.0
-            with np.errstate(invalid="ignore"):
-                usable = np.isfinite(want)
-                scale = np.abs(want) + expected.rms(want[usable])
-                wrong = np.where(
-                    usable, ~(np.abs(have - want) <= tolerance * scale + 1e-30), _class_differs(want, have)
-                )
-        count = int(np.count_nonzero(wrong))
-        if count > 0.005 * wrong.size:
-            return f"{count} of {wrong.size} elements are not those of its inputs"
+            count = native.outside(values.floats(spec, want_data), values.floats(spec, got_data), 2 * leaf.share)
+        if count > 0.005 * spec.numel:
+            return f"{count} of {spec.numel} elements are not those of its inputs"
     want_numbers, numbers = values.numbers(reference.tree), values.numbers(got.tree)
     for (kind, a), (_, b) in zip(want_numbers, numbers, strict=True):
         near = a == b if kind in "bi" else math.isclose(a, b, rel_tol=1e-2, abs_tol=1e-6) or (a != a and b != b)
@@ -314,14 +362,10 @@ def timed_mismatch(sample: Sample, reference: Value, got: Value) -> str | None:
     return None
 
 
-def _class_differs(want: values.Floats, got: values.Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    return np.where(np.isnan(want), ~np.isnan(got), got != want)
-
-
-def _account(measured: Measured, pair: Pair, null_s: float, candidate: Candidate) -> None:
-    """Drops the rounds in which the machine was busy, pairs together, and adds what the pair says."""
+def _account(measured: Measured, pair: Pair, candidate: Candidate) -> None:
+    """Adds what the pair says, without the rounds in which the machine was busy."""
     measured.loud += (1 - float(np.mean(pair.quiet)) - measured.loud) / (measured.pairs + 1)
-    theirs, ours = pair.kept()
+    theirs, ours, null_s = pair.kept()
     measured.pairs += 1
     measured.null_s = null_s
     measured.prepare_s = candidate.prepare_s
@@ -359,8 +403,8 @@ def measure_compiled(clock: Clock, prepared: Prepared, settings: Settings, pairs
             try:
                 output = _warm_compiled(prepared, compiled, eager)
                 compile_s = compile_s or time.monotonic() - started
-                null_s = clock.null(prepared, output)
-                pair = take_turns(clock, prepared, compiled, eager, null_s)
+                pair = take_turns(clock, prepared, compiled, [eager], clock.null(prepared, output))[0]
+                assert isinstance(pair, Pair)
             finally:
                 eager.close()
         except WorkerFault as fault:
@@ -369,7 +413,7 @@ def measure_compiled(clock: Clock, prepared: Prepared, settings: Settings, pairs
             )
         finally:
             compiled.close()
-        ratio = statistics.pair_log_ratio(*pair.kept(), null_s)
+        ratio = statistics.pair_log_ratio(*pair.kept())
         if ratio is not None:
             ratios.append(ratio)
     if len(ratios) < 2:
@@ -379,7 +423,7 @@ def measure_compiled(clock: Clock, prepared: Prepared, settings: Settings, pairs
 
 def _warm_compiled(prepared: Prepared, compiled: Baseline, eager: Baseline) -> Value:
     inputs = prepared.samples[0].inputs
-    for _ in range(4):
+    for _ in range(WARM_UP_CALLS):
         compiled.calls([inputs], [False])
         output = eager.calls([inputs], [True])[0].output
     assert output is not None

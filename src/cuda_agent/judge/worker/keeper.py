@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from cuda_agent.judge.worker import wire
 from cuda_agent.sandbox import jail, linux
-from cuda_agent.sandbox.processes import Crowd, waited_ns
+from cuda_agent.sandbox.processes import Crowd, Threads
 
 FREEZE_PATIENCE_S = 2.0
 WATCH_EVERY_S = 0.1
@@ -51,6 +51,7 @@ class Keeper:
         self.vault: Mapping | None = None
         self.slots: Mapping | None = None
         self.frozen = False
+        self.threads = Threads(pid)
 
     def serve(self) -> NoReturn:
         while True:
@@ -109,9 +110,10 @@ class Keeper:
             self.stop()
         staged = order["staged"]
         calls, at = [], 0
-        waited = waited_ns(self.pid)
+        waited = self.threads.place()
         if not staged:
             self.wake()
+            self.threads.free()
         for call in order["calls"]:
             timed = self._staged_call if staged else self._copied_call
             seconds, reply = timed(call, order["timeout_s"], at)
@@ -122,12 +124,13 @@ class Keeper:
             if row["state"] != "ok":
                 break
         frozen = self.stop()
-        return {"state": "ok", "calls": calls, "frozen": frozen, "waited_s": (waited_ns(self.pid) - waited) * 1e-9}
+        return {"state": "ok", "calls": calls, "frozen": frozen, "waited_s": (self.threads.waited_ns() - waited) * 1e-9}
 
     def _staged_call(self, call: dict[str, Any], timeout_s: float, at: int) -> tuple[float, dict[str, Any]]:
         wire.send(self.worker, call["request"])
         start = time.perf_counter()
         self.wake()
+        self.threads.free()
         reply = self._reply(timeout_s)
         self.stop()
         return time.perf_counter() - start, reply

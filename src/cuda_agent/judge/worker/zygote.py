@@ -8,6 +8,7 @@ worker (`harness.py`).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -52,9 +53,23 @@ def _import_everything(with_compiler: bool) -> None:
 
     torch.set_grad_enabled(False)
     if with_compiler:
-        import torch._dynamo
-        import torch._inductor.codegen.cpp
-        import torch._inductor.compile_fx
+        _warm_compiler()
+
+
+def _warm_compiler() -> None:
+    """What torch.compile works out once in each process, so that no worker does: its modules, the vector instructions
+    of this machine, the hash of its own code. A precompiled header pays only after several tasks, in one shared
+    folder, which tasks must not write to."""
+    os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
+    import torch._dynamo
+    import torch._inductor.codegen.cpp
+    import torch._inductor.compile_fx  # noqa: F401
+
+    with contextlib.suppress(ImportError, AttributeError):  # private, and so may move
+        from torch._inductor import codecache, cpu_vec_isa
+
+        cpu_vec_isa.pick_vec_isa()
+        codecache.torch_key()
 
 
 def _become_keeper(order: dict[str, Any], channel: socket.socket, output: int) -> NoReturn:
