@@ -67,12 +67,13 @@ def mapped(value: Value, function: Callable[[npt.NDArray[Any]], npt.NDArray[Any]
 
 
 def to_float(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
-    """The elements in memory order (gaps included), as float32, or float64 for a float64 tensor."""
+    """The elements in memory order (gaps included), as float32, or float64 for a float64 tensor; complex ones as
+    pairs."""
     if spec.dtype == "bfloat16":
         return (data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     if spec.dtype == "float16":
         return data.view(np.float16).astype(np.float32)
-    return data.view(np.float32 if spec.dtype == "float32" else np.float64)
+    return data.view(np.float32 if spec.dtype in ("float32", "complex64") else np.float64)
 
 
 def from_float(spec: Spec, elements: npt.NDArray[Any]) -> Bytes:
@@ -82,7 +83,7 @@ def from_float(spec: Spec, elements: npt.NDArray[Any]) -> Bytes:
         rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
         rounded[np.isnan(elements)] = 0x7FC0
         return rounded.astype(np.uint16).view(np.uint8)
-    kind = {"float16": np.float16, "float32": np.float32}.get(spec.dtype, np.float64)
+    kind = {"float16": np.float16, "float32": np.float32, "complex64": np.float32}.get(spec.dtype, np.float64)
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(elements.astype(kind)).view(np.uint8)
 
@@ -166,7 +167,7 @@ def retied(state: Value, rows: Sequence[dict[str, Any]], data: list[Bytes]) -> V
 
 def _may_change(spec: Spec, row: dict[str, Any]) -> bool:
     statistics = row["name"].rpartition(".")[2] in ("running_mean", "running_var")
-    return spec.dtype in MANTISSA and spec.numel > 0 and (row["parameter"] or statistics)
+    return spec.floating and spec.numel > 0 and (row["parameter"] or statistics)
 
 
 def _jittered(x: npt.NDArray[Any], name: str, generator: Generator) -> npt.NDArray[Any]:

@@ -215,9 +215,11 @@ class Keeper:
         if self.frozen:
             return True
         deadline = time.monotonic() + FREEZE_PATIENCE_S
+        wait = os.WUNTRACED
         while True:
             self.crowd.signal(signal.SIGSTOP)
-            pid, status = os.waitpid(self.pid, os.WUNTRACED)
+            pid, status = os.waitpid(self.pid, wait)
+            wait = os.WUNTRACED | os.WNOHANG  # it says once that it has stopped
             if pid and not os.WIFSTOPPED(status):
                 raise WorkerEnded({"state": "died", "code": os.waitstatus_to_exitcode(status)})
             others = [p for p in self.crowd.pids() if p != self.pid]
