@@ -61,7 +61,7 @@ demo: install
 	$(BIN)/cuda-agent optimize examples/rmsnorm_gelu.py
 
 test: dev
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
 lint: dev
 	$(BIN)/ruff check .
