@@ -12,9 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
-published = pytest.mark.skipif(
-    not (RESULTS / "cpu.json").exists(), reason="`make bench-cpu` has not been published yet"
-)
+published = pytest.mark.skipif(not (RESULTS / "cpu.json").exists(), reason="`make bench-cpu` is not published yet")
 
 
 @pytest.fixture(scope="module")
