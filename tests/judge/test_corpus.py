@@ -31,15 +31,6 @@ CASES = sorted(
 NEAR = (0.7, 1.35)
 """A reported ratio must reach into this range around the ratio that the solution really has."""
 PR_SET_CHILD_SUBREAPER = 36
-KNOWN_HOLES = {
-    "cache_on_integers": "timed integer inputs are whole draws from a small pool, so that a cache of answers hits",
-    "cache_on_tokens": "timed integer inputs are whole draws from a small pool, so that a cache of answers hits",
-    "decoy_that_notices": "code that looks for the audit behaves while it runs",
-    "python_as_answer": "an answer computed in Python is slow, but rules `kernels` should refuse it",
-    "stale_after_seconds": "a stale answer later than the timed calls is not seen",
-    "stale_sometimes": "a stale answer in few of the calls is often not among those that are compared",
-}
-"""Attacks that the judge does not see yet; docs/judge.md names them."""
 
 
 @pytest.fixture(scope="module")
@@ -104,14 +95,9 @@ def judge(bait: Bait, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judg
     assert not os.path.exists(bait.marker), "something outside the sandbox was written"
 
 
-def _marks(case: Case) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.slow] * case.slow
-    if case.name in KNOWN_HOLES:
-        marks.append(pytest.mark.xfail(reason=KNOWN_HOLES[case.name], strict=False))
-    return marks
-
-
-@pytest.mark.parametrize("case", [pytest.param(c, id=f"{c.kind}-{c.name}", marks=_marks(c)) for c in CASES])
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=f"{c.kind}-{c.name}", marks=[pytest.mark.slow] * c.slow) for c in CASES]
+)
 def test_case(case: Case, judge: Judge, bait: Bait) -> None:
     if case.dangerous and not _isolated(judge):
         pytest.skip("it needs a sandbox, and this machine allows none")

@@ -39,7 +39,7 @@ KIND = "optimize"
 LAST = "last"
 MAX_CONFIRMED = 3
 """How many of the best are judged again before giving up."""
-RESERVE_S = 60.0
+RESERVE_S = 65.0
 """Of the budget's seconds, what is kept for judging the winner again; a half where the budget is small."""
 
 

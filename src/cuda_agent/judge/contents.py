@@ -18,16 +18,18 @@ from cuda_agent.judge.values import Bytes, Spec, Value
 Generator = np.random.Generator
 
 _INTEGER = {2: np.int16, 4: np.int32, 8: np.int64}
+TOO_SMALL_TO_BLEND = 32
+"""Elements of a tensor that is taken whole from one of the two."""
 MANTISSA = {"float32": 23, "float64": 52, "float16": 10, "bfloat16": 7}
 
 
 def blended(a: Value, b: Value, seed: int, out: Sequence[Bytes] | None = None) -> Value:
-    """Inputs made of runs of elements of `a` and of `b`; integer tensors are one of the two, whole."""
+    """Inputs made of runs of elements of `a` and of `b`; small and integer tensors are one of the two, whole."""
     data: list[Bytes] = []
     for i, (spec, x, y) in enumerate(zip(a.specs, a.data, b.data, strict=True)):
         key = (seed * 1000003 + i * 7919 + 1) % (1 << 63)
         target = np.empty_like(x) if out is None else out[i]
-        if spec.floating and spec.numel > 32:
+        if spec.floating and spec.numel > TOO_SMALL_TO_BLEND:
             native.blend(target, x, y, spec.itemsize, key)
         else:
             target[:] = x if (key >> 7) & 1 else y

@@ -546,10 +546,12 @@ def _time_together(judge: Judge, group: Sequence[_Evaluation]) -> None:
         stage("queue")
         with judge.quiet().exclusive():
             stage("baseline")
+            started = time.monotonic()
             compiled = judge.compiled(prepared, settings)
             stage("time")
             makers = [evaluation.candidate for evaluation in group]
-            found = timing.measure(judge.clock(), prepared, settings, makers, compiled.log_ratios)
+            spent_s = time.monotonic() - started
+            found = timing.measure(judge.clock(), prepared, settings, makers, compiled.log_ratios, spent_s)
         marks.append(time.monotonic())
         spent = dict(zip(("queue", "baseline", "time"), np.diff(marks[1:]) / len(group), strict=True))
         for evaluation, measured in zip(group, found, strict=True):

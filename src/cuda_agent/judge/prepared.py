@@ -56,7 +56,7 @@ class Prepared:
     pool: list[Value]
     """Inputs of which those of timed calls are made."""
     blends: bool
-    """Timed calls may get blends of the pool; else they get its members."""
+    """Timed calls may get blends of the pool; else each is drawn anew."""
     eager_s: float
     oracle: bool
     flags: list[str] = field(default_factory=list)
@@ -420,8 +420,10 @@ class _Preparation:
         return ""
 
     def _blends(self, pool: Sequence[Value], base: Sample) -> bool:
-        """Whether blended inputs are as good as drawn ones: the reference takes them and stays as finite as it was."""
-        if not any(s.floating for s in pool[0].specs):
+        """Whether blended inputs are as good as drawn ones: all of them floating, the reference takes them and stays as
+        finite as it was."""
+        specs = pool[0].specs
+        if not all(s.floating for s in specs) or not any(s.numel > contents.TOO_SMALL_TO_BLEND for s in specs):
             return False
         try:
             plain = self.reference.output(pool[0])

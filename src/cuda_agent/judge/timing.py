@@ -37,7 +37,8 @@ CAREFUL_PAIRS = 8
 CAREFUL_STEP = 4
 CAREFUL_WIDTH = 0.05
 CAREFUL_SECONDS = 50.0
-PAIR_SECONDS = 0.35
+"""For all of a careful measurement, that of torch.compile included."""
+PAIR_SECONDS = 0.3
 MIN_ROUNDS, MAX_ROUNDS = 12, 60
 PROBE_ROUNDS = 60_000
 LOUD = 1.3
@@ -46,6 +47,9 @@ WAITED, WAITED_S = 0.1, 3e-4
 """So does a baseline whose threads waited for a core for more than this share of its call, and this long."""
 COMPILE_TIMEOUT_S = 180.0
 WARM_UP_CALLS = 4
+LIFE_SECONDS, LIFE_CALLS = 0.8, 64
+"""What one worker of each candidate goes through at least, in checked calls after the timed ones if need be, so that
+answers that go wrong after a while are seen; never more than LIFE_SECONDS for that."""
 BASELINE, NULL = -1, -2
 FLOOR_BYTES = 1 << 20
 TOO_FAST_S = 20e-6
@@ -123,6 +127,7 @@ class Clock:
         self.threads = os.cpu_count() or 1
         self._best = math.inf
         self._nulls: dict[int, Side] = {}
+        self._draws: dict[int, Reference] = {}
 
     def probe(self) -> float:
         """How much slower than at its best the fixed loop runs on all cores now."""
@@ -142,10 +147,23 @@ class Clock:
         side.layout = prepared.layout
         return side
 
+    def draw(self, prepared: Prepared, settings: Settings) -> Value:
+        """New inputs from the task itself, under a new secret seed. Raises InvalidTask."""
+        key = id(prepared)
+        if key not in self._draws:
+            worker = self.workers.reference(prepared.folder)
+            self._draws[key] = Reference(worker, settings, self.workers.inside(prepared.folder, TASK))
+        found = self._draws[key].inputs(secrets.randbits(31))
+        if found.specs != prepared.pool[0].specs:
+            raise InvalidTask("get_inputs() gives other shapes each time; a task has static shapes")
+        return found
+
     def forget(self, prepared: Prepared) -> None:
-        side = self._nulls.pop(id(prepared), None)
-        if side is not None:
-            side.close()
+        """Ends what was kept for this task."""
+        for kept in (self._nulls, self._draws):
+            side = kept.pop(id(prepared), None)
+            if side is not None:
+                side.close()
 
 
 class Baseline:
@@ -183,21 +201,25 @@ def measure(
     settings: Settings,
     makers: Sequence[Callable[[], Candidate]],
     compile_over_eager: Sequence[float] = (),
+    spent_s: float = 0.0,
 ) -> list[Measured]:
     """Times the candidates that `makers` start, side by side against one reference; those that turn out wrong have
-    `ended`. Raises InvalidTask or WorkerFault if the reference fails."""
+    `ended`. `spent_s` of a careful measurement's
+    seconds are gone already. Raises InvalidTask or WorkerFault if the reference fails."""
     found = [Measured() for _ in makers]
-    started = time.monotonic()
-    pairs, wanted = 0, CAREFUL_PAIRS if settings.careful else PAIRS
+    started = time.monotonic() - spent_s
+    pairs, long_lived = 0, secrets.randbelow(PAIRS)
+    wanted = CAREFUL_PAIRS if settings.careful else PAIRS
     while any(m.ended is None for m in found):
-        _one_pair(clock, prepared, settings, [(m, make) for m, make in zip(found, makers, strict=True) if not m.ended])
+        contenders = [(m, make) for m, make in zip(found, makers, strict=True) if not m.ended]
+        _one_pair(clock, prepared, settings, contenders, long_lived=pairs == long_lived)
         pairs += 1
         if pairs < wanted:
             continue
         if not settings.careful or all(m.ended or _narrow(m, compile_over_eager) for m in found):
             break
         spent = time.monotonic() - started
-        if spent * (1 + CAREFUL_STEP / pairs) > CAREFUL_SECONDS * len(makers):
+        if spent + CAREFUL_STEP * (spent - spent_s) / pairs > CAREFUL_SECONDS * len(makers):
             for measured in found:
                 measured.enough = _narrow(measured, compile_over_eager)
             break
@@ -215,8 +237,10 @@ def _one_pair(
     prepared: Prepared,
     settings: Settings,
     contenders: Sequence[tuple[Measured, Callable[[], Candidate]]],
+    long_lived: bool,
 ) -> None:
     """One fresh reference and one fresh worker for each contender, started side by side."""
+    started = time.monotonic()
     with ThreadPoolExecutor(max(2, clock.threads)) as threads:
         first = threads.submit(Baseline, clock.workers, prepared, settings)
         others = [threads.submit(_ready, prepared, *contender) for contender in contenders]
@@ -234,7 +258,10 @@ def _one_pair(
             def look(i: int, theirs: Sequence[Call], ours: Sequence[Call]) -> None:
                 _compare_timed(prepared, ready[i][1], theirs, ours, ready[i][0])
 
-            pairs = take_turns(clock, prepared, baseline, [c for _, c in ready], null, look)
+            pairs = take_turns(clock, prepared, settings, baseline, [c for _, c in ready], null, look)
+            if long_lived:
+                for i, (_, candidate) in enumerate(ready):
+                    pairs[i] = _after_a_while(prepared, candidate, pairs[i], started)
         finally:
             list(threads.map(lambda side: side.close(), [baseline, *[c for _, c in ready]]))
     for (measured, candidate), pair in zip(ready, pairs, strict=True):
@@ -242,6 +269,23 @@ def _one_pair(
             measured.ended = pair
         else:
             _account(measured, pair, candidate)
+
+
+def _after_a_while(prepared: Prepared, candidate: Candidate, pair: Pair | Rejected, started: float) -> Pair | Rejected:
+    """Goes on with checked calls until the worker has lived long enough."""
+    if isinstance(pair, Rejected):
+        return pair
+    samples = [s for s in prepared.samples if s.state == 0]
+    calls = WARM_UP_CALLS + len(pair.spans)
+    ends = started + LIFE_SECONDS
+    latest = time.monotonic() + LIFE_SECONDS
+    try:
+        while (calls < LIFE_CALLS or time.monotonic() < ends) and time.monotonic() < latest:
+            candidate.check(secrets.choice(samples), prepared.states)
+            calls += 1
+    except Rejected as end:
+        return Rejected(end.status, "time", f"{end.message}; earlier calls were right")
+    return pair
 
 
 def _ready(prepared: Prepared, measured: Measured, make: Callable[[], Candidate]) -> Candidate | None:
@@ -280,6 +324,7 @@ def _warm_up_samples(prepared: Prepared) -> list[Sample]:
 def take_turns(
     clock: Clock,
     prepared: Prepared,
+    settings: Settings,
     baseline: Timed,
     contenders: Sequence[Timed],
     null: Timed,
@@ -296,7 +341,7 @@ def take_turns(
     rounds = 0
     while rounds < MIN_ROUNDS or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
         rounds += 1
-        inputs = [_fresh(prepared, generator, buffer) for buffer in buffers]
+        inputs = [_fresh(clock, prepared, settings, generator, buffer) for buffer in buffers]
         copy = [bool(generator.integers(2)) for _ in inputs]
         probe = clock.probe()
         sides = {BASELINE: baseline, NULL: null}
@@ -320,10 +365,14 @@ def take_turns(
     return found
 
 
-def _fresh(prepared: Prepared, generator: np.random.Generator, buffer: list[values.Bytes]) -> Value:
-    a, b = generator.choice(len(prepared.pool), 2, replace=False)
+def _fresh(
+    clock: Clock, prepared: Prepared, settings: Settings, generator: np.random.Generator, buffer: list[values.Bytes]
+) -> Value:
+    """Contents that no call has had: blended from the pool, or drawn anew where a blend could be no legal input, as
+    with integers (an index, an offset, a mask)."""
     if not prepared.blends:
-        return prepared.pool[int(a)]
+        return clock.draw(prepared, settings)
+    a, b = generator.choice(len(prepared.pool), 2, replace=False)
     return contents.blended(prepared.pool[int(a)], prepared.pool[int(b)], int(generator.integers(1 << 62)), buffer)
 
 
@@ -403,7 +452,7 @@ def measure_compiled(clock: Clock, prepared: Prepared, settings: Settings, pairs
             try:
                 output = _warm_compiled(prepared, compiled, eager)
                 compile_s = compile_s or time.monotonic() - started
-                pair = take_turns(clock, prepared, compiled, [eager], clock.null(prepared, output))[0]
+                pair = take_turns(clock, prepared, settings, compiled, [eager], clock.null(prepared, output))[0]
                 assert isinstance(pair, Pair)
             finally:
                 eager.close()

@@ -15,14 +15,15 @@ import torch
 from cuda_agent.judge.worker.harness import RequestError
 
 _baseline: set[str] = set()
-_DOORS_TO_NUMPY = ("numpy", "__array__", "__dlpack__")
+_DOORS = ("numpy", "__array__", "__dlpack__", "tolist")
+"""Ways of a tensor's elements out of torch, to numpy and to plain Python."""
 
 
 def before_import(rules: str, without_kernels: bool) -> None:
-    """Before the candidate's first line: remembers what is loaded, and under rules closes the ways to numpy."""
+    """Before the candidate's first line: remembers what is loaded, and under rules closes the ways out of torch."""
     _baseline.update(_libraries())
     if rules != "any":
-        for name in _DOORS_TO_NUMPY:
+        for name in _DOORS:
             setattr(torch.Tensor, name, _closed)
         torch.from_numpy = _closed
     if without_kernels:
@@ -32,14 +33,14 @@ def before_import(rules: str, without_kernels: bool) -> None:
 
 
 def _closed(*_: Any, **__: Any) -> Any:
-    raise RequestError("rule", "it computes with numpy; the rules allow own kernels, data movement and, under "
-                       "`libraries`, the vendor's matrix products and convolutions")  # fmt: skip
+    raise RequestError("rule", "it computes with numpy or plain Python; the rules allow own kernels, data movement and, "
+                       "under `libraries`, the vendor's matrix products and convolutions")  # fmt: skip
 
 
 def observe(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
     """The call's result and how often each operator ran, nested ones under the name of the outermost they are part of
     left out only where that one is allowed by name itself."""
-    with torch.autograd.profiler.profile(use_kineto=True, use_cpu=True) as profile:
+    with torch.autograd.profiler.profile(use_kineto=True, use_cpu=True, experimental_config=_all_threads()) as profile:
         result = call()
     counts: dict[str, int] = {}
     for event in profile.function_events:
@@ -54,6 +55,16 @@ def observe(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
             key = " < ".join(path[:6])
             counts[key] = counts.get(key, 0) + 1
     return result, dict(sorted(counts.items())[:500])
+
+
+def _all_threads() -> Any:
+    """Operators that another thread of the candidate runs count as well. None where this torch cannot."""
+    from torch._C._profiler import _ExperimentalConfig
+
+    try:
+        return _ExperimentalConfig(profile_all_threads=True)
+    except TypeError:
+        return None
 
 
 def foreign() -> list[str]:
