@@ -33,8 +33,8 @@ def before_import(rules: str, without_kernels: bool) -> None:
 
 
 def _closed(*_: Any, **__: Any) -> Any:
-    raise RequestError("rule", "it computes with numpy or plain Python; the rules allow own kernels, data movement and, "
-                       "under `libraries`, the vendor's matrix products and convolutions")  # fmt: skip
+    raise RequestError("rule", "it computes with numpy or plain Python; the rules allow own kernels, data movement and "
+                       "(`libraries`) the vendor's matrix products and convolutions")  # fmt: skip
 
 
 def observe(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
