@@ -154,7 +154,7 @@ def test_missing_parts() -> None:
     ],
 )
 def test_names_may_be_bound_in_any_way(source: str) -> None:
-    Task.from_source(source)
+    assert Task.from_source(source).source == source
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

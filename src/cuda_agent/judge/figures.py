@@ -1,0 +1,58 @@
+"""From a measurement to what a verdict says of it: ratios with intervals, times, and doubts."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from cuda_agent.judge import timing
+from cuda_agent.judge.prepared import Prepared
+from cuda_agent.verdict import Interval, Speedup, Times
+
+SURPRISING = 50.0
+"""A speed-up above this is flagged for a person."""
+
+
+def figures(
+    measured: timing.Measured, compiled: timing.Compiled, prepared: Prepared
+) -> tuple[Speedup, Times, list[str]]:
+    """Ratios, times and the doubts about them."""
+    eager = measured.eager
+    times = _times(measured, compiled)
+    floor = timing.floor_s(prepared, os.cpu_count() or 1)
+    if floor is not None:
+        times = times.model_copy(update={"floor": floor * 1e6})
+        if times.candidate is not None and times.candidate < 0.9 * floor * 1e6:
+            flag = "below_floor: faster than its data can be read; no measurement"
+            return Speedup(), Times(floor=floor * 1e6), [flag]
+    speedup = Speedup(eager=eager, compile=measured.compiled(compiled.log_ratios) if eager else None)
+    return speedup, times, _doubts(measured, eager, compiled)
+
+
+def _times(measured: timing.Measured, compiled: timing.Compiled) -> Times:
+    eager_us = float(np.median(measured.eager_s)) * 1e6
+    ratio = float(np.exp(np.mean(compiled.log_ratios))) if compiled.log_ratios else None
+    return Times(
+        candidate=float(np.median(measured.candidate_s)) * 1e6,
+        eager=eager_us,
+        compile=eager_us * ratio if ratio is not None else None,
+        prepare=measured.prepare_s * 1e6 if measured.prepare_s is not None else None,
+    )
+
+
+def _doubts(measured: timing.Measured, eager: Interval | None, compiled: timing.Compiled) -> list[str]:
+    flags = []
+    if eager is None:
+        flags.append("too fast to time: a call costs no more than an empty one")
+    elif eager.median > SURPRISING:
+        flags.append(f"a very large speed-up ({eager.median:.0f}x): look at it")
+    if float(np.median(measured.eager_s)) < timing.TOO_FAST_S:
+        flags.append("the reference takes less than 20 us: calling costs more than computing")
+    if measured.loud > 0.25:
+        flags.append(f"loaded machine: something else ran in {measured.loud:.0%} of the rounds")
+    if not measured.enough:
+        flags.append("the interval did not get narrow enough in the time allowed: the machine is too loud")
+    if compiled.why:
+        flags.append(f"no torch.compile baseline: {compiled.why}")
+    return flags
