@@ -23,6 +23,7 @@ from cuda_agent.judge.evaluation import Evaluation, Progress, time_in_groups
 from cuda_agent.judge.prepared import InvalidTask, Prepared, prepare
 from cuda_agent.judge.quiet import Quiet
 from cuda_agent.judge.rejected import Rejected
+from cuda_agent.judge.rounds import Clock
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.workers import Workers
 from cuda_agent.runtime import BuildCache
@@ -57,7 +58,7 @@ class Judge:
         self.cache = cache or BuildCache.from_environment()
         self._limits = limits
         self._workers: Workers | None = None
-        self._clock: timing.Clock | None = None
+        self._clock: Clock | None = None
         self._lock = threading.Lock()
         self._preparing: dict[tuple[Any, ...], threading.Lock] = {}
         self._prepared: OrderedDict[tuple[Any, ...], Prepared | InvalidTask] = OrderedDict()
@@ -165,10 +166,10 @@ class Judge:
             if self._workers is None:
                 native.load()
                 self._workers = Workers(isolate=self.sandbox != "off", limits=self._limits)
-                self._clock = timing.Clock(self._workers)
+                self._clock = Clock(self._workers)
             return self._workers
 
-    def clock(self) -> timing.Clock:
+    def clock(self) -> Clock:
         self.workers()
         assert self._clock is not None
         return self._clock

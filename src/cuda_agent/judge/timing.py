@@ -7,25 +7,22 @@ the others work. Only the keeper's clock counts; a secret half of the timed outp
 
 from __future__ import annotations
 
-import math
-import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
-from cuda_agent.judge import contents, expected, native, statistics, values
+from cuda_agent.judge import native, statistics
 from cuda_agent.judge.candidate import Candidate
-from cuda_agent.judge.expected import ExactLeaf
 from cuda_agent.judge.prepared import InvalidTask, Prepared, Reference, Sample
 from cuda_agent.judge.rejected import Rejected
+from cuda_agent.judge.rounds import Clock, Pair, take_turns, timed_mismatch
 from cuda_agent.judge.settings import Settings
-from cuda_agent.judge.side import TURN_CALLS, Call, Side
+from cuda_agent.judge.side import Call
 from cuda_agent.judge.values import Value
 from cuda_agent.judge.worker.pool import WorkerFault
 from cuda_agent.judge.workers import TASK, Workers
@@ -38,57 +35,13 @@ CAREFUL_STEP = 4
 CAREFUL_WIDTH = 0.05
 CAREFUL_SECONDS = 50.0
 """For all of a careful measurement, that of torch.compile included."""
-PAIR_SECONDS = 0.3
-MIN_ROUNDS, MAX_ROUNDS = 12, 60
-PROBE_ROUNDS = 60_000
-LOUD = 1.3
-"""A probe slower than this multiple of its best says that something else runs."""
-WAITED, WAITED_S = 0.1, 3e-4
-"""So does a baseline whose threads waited for a core for more than this share of its call, and this long."""
 COMPILE_TIMEOUT_S = 180.0
 WARM_UP_CALLS = 4
 LIFE_SECONDS, LIFE_CALLS = 0.8, 64
 """What one worker of each candidate goes through at least, in checked calls after the timed ones if need be, so that
 answers that go wrong after a while are seen; never more than LIFE_SECONDS for that."""
-BASELINE, NULL = -1, -2
 FLOOR_BYTES = 1 << 20
 TOO_FAST_S = 20e-6
-
-
-class Timed(Protocol):
-    """What can take turns: a reference or a candidate."""
-
-    def calls(self, inputs: Sequence[Value], copy: Sequence[bool]) -> list[Call]: ...
-
-
-@dataclass
-class Pair:
-    """What one fresh pair of workers gave, a value for each round: seconds per call of each side, and whether the
-    machine was quiet (the probe before it, and the time that the baseline's threads waited for a core)."""
-
-    baseline: list[float] = field(default_factory=list)
-    candidate: list[float] = field(default_factory=list)
-    null: list[float] = field(default_factory=list)
-    spans: list[tuple[float, float]] = field(default_factory=list)
-    """Of each call of the candidate: the keeper's seconds and those that its worker claims."""
-    quiet: list[bool] = field(default_factory=list)
-
-    def add(self, theirs: Sequence[Call], ours: Sequence[Call], empty: Sequence[Call], probe: float) -> None:
-        """One round; of a turn of calls the median counts."""
-        for times, calls in ((self.baseline, theirs), (self.candidate, ours), (self.null, empty)):
-            times.append(float(np.median([c.seconds for c in calls])))
-        waited, spent = sum(c.waited_s for c in theirs), sum(c.seconds for c in theirs)
-        self.quiet.append(probe <= LOUD and waited <= max(WAITED * spent, WAITED_S * len(theirs)))
-        self.spans += [(c.seconds, c.claimed_s) for c in ours if c.claimed_s is not None]
-
-    def kept(self) -> tuple[list[float], list[float], float]:
-        """Both sides' seconds in the quiet rounds, pairs together, and the median of the empty calls among them; all
-        rounds where hardly any was quiet."""
-        quiet = np.asarray(self.quiet)
-        if np.count_nonzero(quiet) < max(3, quiet.size // 3):
-            quiet = np.ones(quiet.shape, bool)
-        baseline, candidate, null = (np.asarray(x)[quiet] for x in (self.baseline, self.candidate, self.null))
-        return list(baseline), list(candidate), float(np.median(null))
 
 
 @dataclass
@@ -117,53 +70,6 @@ class Measured:
 
     def compiled(self, compile_over_eager: Sequence[float]) -> Interval | None:
         return statistics.interval(self.log_ratios, compile_over_eager) if compile_over_eager else None
-
-
-class Clock:
-    """What all measurements of a judge share: the probe's best time, and what an empty call of a task costs."""
-
-    def __init__(self, workers: Workers) -> None:
-        self.workers = workers
-        self.threads = os.cpu_count() or 1
-        self._best = math.inf
-        self._nulls: dict[int, Side] = {}
-        self._draws: dict[int, Reference] = {}
-
-    def probe(self) -> float:
-        """How much slower than at its best the fixed loop runs on all cores now."""
-        seconds = native.probe(PROBE_ROUNDS, self.threads)
-        self._best = min(self._best, seconds)
-        return seconds / self._best
-
-    def null(self, prepared: Prepared, output: Value) -> Side:
-        """A worker whose calls compute nothing and return what the task returns."""
-        key = id(prepared)
-        if key not in self._nulls:
-            side = Side(self.workers.null(), prepared.layout, 10.0)
-            specs = [s.as_json(0) for s in output.specs]
-            side.worker.ask("null", tree=output.tree, tensors=specs)
-            self._nulls[key] = side
-        side = self._nulls[key]
-        side.layout = prepared.layout
-        return side
-
-    def draw(self, prepared: Prepared, settings: Settings) -> Value:
-        """New inputs from the task itself, under a new secret seed. Raises InvalidTask."""
-        key = id(prepared)
-        if key not in self._draws:
-            worker = self.workers.reference(prepared.folder)
-            self._draws[key] = Reference(worker, settings, self.workers.inside(prepared.folder, TASK))
-        found = self._draws[key].inputs(secrets.randbits(31))
-        if found.specs != prepared.pool[0].specs:
-            raise InvalidTask("get_inputs() gives other shapes each time; a task has static shapes")
-        return found
-
-    def forget(self, prepared: Prepared) -> None:
-        """Ends what was kept for this task."""
-        for kept in (self._nulls, self._draws):
-            side = kept.pop(id(prepared), None)
-            if side is not None:
-                side.close()
 
 
 class Baseline:
@@ -321,61 +227,6 @@ def _warm_up_samples(prepared: Prepared) -> list[Sample]:
     return [samples[0], *(secrets.choice(samples) for _ in range(WARM_UP_CALLS - 1))]
 
 
-def take_turns(
-    clock: Clock,
-    prepared: Prepared,
-    settings: Settings,
-    baseline: Timed,
-    contenders: Sequence[Timed],
-    null: Timed,
-    look: Callable[[int, Sequence[Call], Sequence[Call]], None] = lambda i, theirs, ours: None,
-) -> list[Pair | Rejected]:
-    """Rounds of one call (or one turn of calls) of each side and of an empty one on the same new inputs, in random
-    order; for each contender what it gave. `look` sees each one's calls beside the baseline's and may raise Rejected:
-    then that contender is out."""
-    generator = np.random.default_rng(secrets.randbits(63))
-    found: list[Pair | Rejected] = [Pair() for _ in contenders]
-    batch = 1 if prepared.layout.staged else TURN_CALLS
-    deadline = time.monotonic() + PAIR_SECONDS * (1 + len(contenders)) / 2
-    buffers = [[np.empty_like(d) for d in prepared.pool[0].data] for _ in range(batch)]
-    rounds = 0
-    while rounds < MIN_ROUNDS or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
-        rounds += 1
-        inputs = [_fresh(clock, prepared, settings, generator, buffer) for buffer in buffers]
-        copy = [bool(generator.integers(2)) for _ in inputs]
-        probe = clock.probe()
-        sides = {BASELINE: baseline, NULL: null}
-        sides |= {i: side for i, side in enumerate(contenders) if isinstance(found[i], Pair)}
-        made: dict[int, list[Call]] = {}
-        for i in generator.permutation(list(sides)):
-            try:
-                made[int(i)] = sides[int(i)].calls(inputs, copy)
-            except Rejected as end:
-                found[int(i)] = end
-        for i, calls in made.items():
-            pair = found[i] if i >= 0 else None
-            if isinstance(pair, Pair):
-                pair.add(made[BASELINE], calls, made[NULL], probe)
-                try:
-                    look(i, made[BASELINE], calls)
-                except Rejected as end:
-                    found[i] = end
-        if not any(isinstance(pair, Pair) for pair in found):
-            break
-    return found
-
-
-def _fresh(
-    clock: Clock, prepared: Prepared, settings: Settings, generator: np.random.Generator, buffer: list[values.Bytes]
-) -> Value:
-    """Contents that no call has had: blended from the pool, or drawn anew where a blend could be no legal input, as
-    with integers (an index, an offset, a mask)."""
-    if not prepared.blends:
-        return clock.draw(prepared, settings)
-    a, b = generator.choice(len(prepared.pool), 2, replace=False)
-    return contents.blended(prepared.pool[int(a)], prepared.pool[int(b)], int(generator.integers(1 << 62)), buffer)
-
-
 def _compare_timed(
     prepared: Prepared, candidate: Candidate, theirs: Sequence[Call], ours: Sequence[Call], measured: Measured
 ) -> None:
@@ -387,28 +238,6 @@ def _compare_timed(
         fault = timed_mismatch(prepared.samples[0], reference.output, call.output)
         if fault is not None:
             raise Rejected(Status.WRONG, "time", f"an output of a timed call is wrong: {fault}")
-
-
-def timed_mismatch(sample: Sample, reference: Value, got: Value) -> str | None:
-    """Compares with the reference's own output on the same inputs: bounds as wide, relative to the output's size, as
-    nearly all of the checked sample's are; a stray element in two hundred is not looked at."""
-    fault = sample.expected.structure_fault(got)
-    if fault is not None:
-        return fault
-    rows = zip(sample.expected.leaves, expected.ordered(reference), expected.ordered(got), strict=True)
-    for leaf, (spec, want_data), (_, got_data) in rows:
-        if isinstance(leaf, ExactLeaf):
-            count = int(np.count_nonzero(values.exact(spec, want_data) != values.exact(spec, got_data)))
-        else:
-            count = native.outside(values.floats(spec, want_data), values.floats(spec, got_data), 2 * leaf.share)
-        if count > 0.005 * spec.numel:
-            return f"{count} of {spec.numel} elements are not those of its inputs"
-    want_numbers, numbers = values.numbers(reference.tree), values.numbers(got.tree)
-    for (kind, a), (_, b) in zip(want_numbers, numbers, strict=True):
-        near = a == b if kind in "bi" else math.isclose(a, b, rel_tol=1e-2, abs_tol=1e-6) or (a != a and b != b)
-        if not near:
-            return f"a number is {b}, expected {a}"
-    return None
 
 
 def _account(measured: Measured, pair: Pair, candidate: Candidate) -> None:
