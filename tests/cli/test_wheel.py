@@ -69,7 +69,7 @@ def test_the_commands_start_from_the_wheel(installed: Environment, tmp_path: Pat
 def test_optimize_works_from_the_wheel(installed: Environment, tmp_path: Path) -> None:
     python, env = installed
     shutil.copy(ROOT / "examples" / "rmsnorm_gelu.py", tmp_path)
-    argv: list[str | Path] = [python, "-m", "cuda_agent", "optimize", "rmsnorm_gelu.py", "--seconds", "90"]
+    argv: list[str | Path] = [python, "-m", "cuda_agent", "optimize", "rmsnorm_gelu.py", "--seconds", "60"]
     said = _run(argv, tmp_path, env)
     (run,) = (tmp_path / "runs").iterdir()
     assert "correct: " in said and (run / "report.md").read_text().startswith("# rmsnorm_gelu")

@@ -48,6 +48,8 @@ class Episode:
     on_event: OnEvent = lambda event: None
     tools: list[Tool[Any]] = field(default_factory=lambda: TOOLS)
     trajectory: Trajectory = field(default_factory=Trajectory)
+    reserve_s: float = 0.0
+    """Of the budget's seconds, what is kept for later as soon as something is right."""
 
     def __post_init__(self) -> None:
         self._began = time.monotonic() - self.trajectory.elapsed_s
@@ -85,7 +87,7 @@ class Episode:
             return state.end or "done"
         if state.strikes >= MAX_STRIKES and not state.pending:
             return "stuck"
-        return self.budget.spent(state, self.elapsed_s)
+        return self.budget.spent(state, self.elapsed_s + (self.reserve_s if state.best is not None else 0.0))
 
     def _advice(self) -> str:
         """What the policy is to be told about its last turn; empty where all is well."""

@@ -89,7 +89,7 @@ def optimize(
         episode = _episode(job, judge, store, on_event, _runner(sandbox))
         try:
             store.update_run(job.run, status="running")
-            _begin(episode, job)
+            _begin(episode, job, resumed=resume is not None)
             episode.run()
             winner = _confirm(episode)
         except BaseException as error:
@@ -152,21 +152,24 @@ def _episode(job: _Job, judge: Judge, store: Store, on_event: OnEvent, runner: R
     for files in writes if lost else ():
         workspace.write(files)
     policy = load_policy(job.policy) if isinstance(job.policy, str) else job.policy
-    budget = job.budget
-    if budget.seconds is not None:
-        budget = replace(budget, seconds=budget.seconds - min(RESERVE_S, budget.seconds / 2))
-    messages = opening(job.task, job.settings, budget)
+    seconds = job.budget.seconds
+    reserve_s = 0.0 if seconds is None else min(RESERVE_S, seconds / 2)
+    told = job.budget if seconds is None else replace(job.budget, seconds=seconds - reserve_s)
+    messages = opening(job.task, job.settings, told)
     return Episode(
-        job.task, policy, judge, job.settings, workspace, runner, budget, store, job.run, messages, on_event,
-        trajectory=trajectory,
+        job.task, policy, judge, job.settings, workspace, runner, job.budget, store, job.run, messages, on_event,
+        trajectory=trajectory, reserve_s=reserve_s,
     )  # fmt: skip
 
 
-def _begin(episode: Episode, job: _Job) -> None:
-    """For a new run: is the task one that can be judged? Raises TaskError."""
+def _begin(episode: Episode, job: _Job, resumed: bool) -> None:
+    """For a run that has not come far enough: is the task one that can be judged? Raises TaskError."""
     if episode.trajectory.messages:
         return
-    episode.emit("start", task=job.task.name, policy=job.policy_name, folder=str(job.folder), pid=os.getpid())
+    if resumed:
+        episode.emit("resume")
+    else:
+        episode.emit("start", task=job.task.name, policy=job.policy_name, folder=str(job.folder), pid=os.getpid())
     refused = episode.judge.check_task(job.task, job.settings)
     if refused is not None:
         episode.store.save_verdict(refused, job.task, run=job.run)

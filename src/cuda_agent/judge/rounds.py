@@ -47,6 +47,8 @@ class Pair:
     null: list[float] = field(default_factory=list)
     spans: list[tuple[float, float]] = field(default_factory=list)
     """Of each call of the candidate: the keeper's seconds and those that its worker claims."""
+    gaps: list[float] = field(default_factory=list)
+    """Of each call of the baseline: the keeper's seconds less those that its worker claims."""
     quiet: list[bool] = field(default_factory=list)
 
     def add(self, theirs: Sequence[Call], ours: Sequence[Call], empty: Sequence[Call], probe: float) -> None:
@@ -55,6 +57,7 @@ class Pair:
             times.append(float(np.median([c.seconds for c in calls])))
         waited, spent = sum(c.waited_s for c in theirs), sum(c.seconds for c in theirs)
         self.quiet.append(probe <= LOUD and waited <= max(WAITED * spent, WAITED_S * len(theirs)))
+        self.gaps += [c.seconds - c.claimed_s for c in theirs if c.claimed_s is not None]
         self.spans += [(c.seconds, c.claimed_s) for c in ours if c.claimed_s is not None]
 
     def kept(self) -> tuple[list[float], list[float], float]:

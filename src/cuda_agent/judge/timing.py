@@ -55,6 +55,7 @@ class Measured:
     candidate_s: list[float] = field(default_factory=list)
     eager_s: list[float] = field(default_factory=list)
     spans: list[tuple[float, float]] = field(default_factory=list)
+    gaps: list[float] = field(default_factory=list)
     null_s: float = 0.0
     prepare_s: float | None = None
     loud: float = 0.0
@@ -251,6 +252,7 @@ def _account(measured: Measured, pair: Pair, candidate: Candidate) -> None:
     measured.candidate_s.append(max(0.0, float(np.median(ours)) - null_s))
     measured.eager_s.append(max(0.0, float(np.median(theirs)) - null_s))
     measured.spans += pair.spans
+    measured.gaps += pair.gaps
     ratio = statistics.pair_log_ratio(theirs, ours, null_s)
     if ratio is not None:
         measured.log_ratios.append(ratio)
