@@ -91,6 +91,7 @@ def judge(bait: Bait, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judg
     ends = time.monotonic() + 10
     while (left := _descendants() - before) and time.monotonic() < ends:
         time.sleep(0.1)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
     assert not left, f"still running: {[_command(pid) for pid in left]}"
     assert not os.path.exists(bait.marker), "something outside the sandbox was written"
 
