@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corpus import cases
@@ -96,9 +97,12 @@ def judge(bait: Bait, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judg
     assert not os.path.exists(bait.marker), "something outside the sandbox was written"
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(c, id=f"{c.kind}-{c.name}", marks=[pytest.mark.slow] * c.slow) for c in CASES]
-)
+def _marked(case: Case) -> Any:
+    marks = [pytest.mark.slow] * case.slow + [pytest.mark.timing] * case.measure
+    return pytest.param(case, id=f"{case.kind}-{case.name}", marks=marks)
+
+
+@pytest.mark.parametrize("case", map(_marked, CASES))
 def test_case(case: Case, judge: Judge, bait: Bait) -> None:
     if case.dangerous and not _isolated(judge):
         pytest.skip("it needs a sandbox, and this machine allows none")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corpus import cases
@@ -22,7 +23,11 @@ def checker() -> Iterator[Checker]:
     checker.close()
 
 
-@pytest.mark.parametrize("case", ATTACKS, ids=lambda case: case.name)
+def _marked(case: Case) -> Any:
+    return pytest.param(case, id=case.name, marks=[pytest.mark.timing] * (case.naive_ratio is not None))
+
+
+@pytest.mark.parametrize("case", map(_marked, ATTACKS))
 def test_naive_check_is_fooled(case: Case, checker: Checker, tmp_path: Path) -> None:
     outcome = checker.check("naive", TASKS[case.task], case.solution(), tmp_path, case.naive_order)
     assert outcome.accepted == (case.naive == "accepts"), outcome.output[-2000:]
