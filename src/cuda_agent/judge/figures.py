@@ -49,7 +49,7 @@ def _doubts(measured: timing.Measured, eager: Interval | None, compiled: timing.
         flags.append(f"a very large speed-up ({eager.median:.0f}x): look at it")
     if float(np.median(measured.eager_s)) < timing.TOO_FAST_S:
         flags.append("the reference takes less than 20 us: calling costs more than computing")
-    if measured.loud > 0.25:
+    if measured.loaded:
         flags.append(f"loaded machine: something else ran in {measured.loud:.0%} of the rounds")
     if not measured.enough:
         flags.append("the interval did not get narrow enough in the time allowed: the machine is too loud")

@@ -22,6 +22,8 @@ from cuda_agent.judge.worker.pool import Answer, SharedMemory, Worker, WorkerFau
 
 SMALL_BYTES = 256 << 10
 TURN_CALLS = 8
+ROOM_CALLS, MAX_ROOM = 24, 256 << 20
+"""A worker gets as much touched memory as this many inputs or outputs take, at most so many bytes."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,13 @@ class Layout:
     @property
     def slot_bytes(self) -> int:
         return max(64, self.inputs.offsets()[-1])
+
+    @property
+    def room(self) -> int:
+        """Bytes of memory that a worker touches before its first call. Where in its heap a call's memory lies changes
+        over the first dozen calls, and the one that takes a place first would pay for its page faults."""
+        parameters = sum(spec.bytes for spec in self.state.specs)
+        return min(ROOM_CALLS * max(self.slot_bytes, self.outputs_bytes) + parameters, MAX_ROOM)
 
     @property
     def staged(self) -> bool:
@@ -108,7 +117,7 @@ class Side:
     def _sign(self) -> None:
         inputs = self.layout.inputs
         specs = [s.as_json(o) for s, o in zip(inputs.specs, inputs.offsets(), strict=False)]
-        self.worker.ask("signature", tree=inputs.tree, tensors=specs, slots=self.layout.slots)
+        self.worker.ask("signature", tree=inputs.tree, tensors=specs, slots=self.layout.slots, room=self.layout.room)
 
     def close(self) -> None:
         self.worker.kill()

@@ -42,6 +42,8 @@ LIFE_SECONDS, LIFE_CALLS = 0.8, 64
 answers that go wrong after a while are seen; never more than LIFE_SECONDS for that."""
 FLOOR_BYTES = 1 << 20
 TOO_FAST_S = 20e-6
+LOADED = 0.25
+"""Of the rounds dropped, more than this share is a loaded machine."""
 
 
 @dataclass
@@ -64,6 +66,11 @@ class Measured:
     enough: bool = True
     compared: int = 0
     guards: list[dict[str, bool]] = field(default_factory=list)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether something else ran so often that times say little."""
+        return self.loud > LOADED
 
     @property
     def eager(self) -> Interval | None:

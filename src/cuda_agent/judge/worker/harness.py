@@ -109,13 +109,14 @@ class Harness:
         return {"base": self.region.address}
 
     def on_signature(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Prepares the arguments of a call for every slot, so that a timed call finds them made."""
+        """Prepares the arguments of a call for every slot, and memory, so that a timed call finds them made."""
         assert self.region is not None
         region = self.region
         self.inputs = []
         for base in request["slots"]:
             tensors = [region.tensor(spec, base) for spec in request["tensors"]]
             self.inputs.append(wire.decode(request["tree"], tensors.__getitem__))
+        torch.empty(request["room"], dtype=torch.uint8)[:: mmap.PAGESIZE].zero_()
         return {}
 
     def on_threads(self, request: dict[str, Any]) -> dict[str, Any]:
