@@ -120,7 +120,8 @@ def coverage(arguments: argparse.Namespace) -> dict[str, Any]:
             own = [r for r in rows if r["task"] == name]
             held = sum(r["low"] <= 1 <= r["high"] for r in own)
             width = float(np.median([(r["high"] - r["low"]) / r["median"] for r in own]))
-            print(f"{name} {held} of {len(own)} width {width:.4f}", flush=True)
+            bias = float(np.median([r["median"] for r in own]))
+            print(f"{name} {held} of {len(own)}, width {width:.4f}, median {bias:.4f}", flush=True)
     hold = [r["low"] <= 1 <= r["high"] for r in rows]
     widths = [(r["high"] - r["low"]) / r["median"] for r in rows]
     return {
