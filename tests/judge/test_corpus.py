@@ -102,7 +102,7 @@ def _marked(case: Case) -> Any:
     return pytest.param(case, id=f"{case.kind}-{case.name}", marks=marks)
 
 
-@pytest.mark.parametrize("case", map(_marked, CASES))
+@pytest.mark.parametrize("case", [_marked(case) for case in CASES])
 def test_case(case: Case, judge: Judge, bait: Bait) -> None:
     if case.dangerous and not _isolated(judge):
         pytest.skip("it needs a sandbox, and this machine allows none")

@@ -27,7 +27,7 @@ def _marked(case: Case) -> Any:
     return pytest.param(case, id=case.name, marks=[pytest.mark.timing] * (case.naive_ratio is not None))
 
 
-@pytest.mark.parametrize("case", map(_marked, ATTACKS))
+@pytest.mark.parametrize("case", [_marked(case) for case in ATTACKS])
 def test_naive_check_is_fooled(case: Case, checker: Checker, tmp_path: Path) -> None:
     outcome = checker.check("naive", TASKS[case.task], case.solution(), tmp_path, case.naive_order)
     assert outcome.accepted == (case.naive == "accepts"), outcome.output[-2000:]
