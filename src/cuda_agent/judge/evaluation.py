@@ -16,7 +16,7 @@ from cuda_agent.errors import MachineError
 from cuda_agent.judge import machine, rules, timing
 from cuda_agent.judge.builds import BuiltSolution, build
 from cuda_agent.judge.candidate import BY_ORDER, BY_SEED, Candidate, guards_of, order_of_checks
-from cuda_agent.judge.figures import figures
+from cuda_agent.judge.figures import clock, figures
 from cuda_agent.judge.prepared import InvalidTask, Prepared
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.settings import Settings
@@ -209,23 +209,13 @@ class Evaluation:
             self.guarded(lambda: self._compare_claim(measured))
 
     def _compare_claim(self, measured: timing.Measured) -> None:
-        """The worker's own time must not contradict the keeper's by more than the reference's does: waking a worker
-        takes longer on a busy machine, for both. On a loaded machine a contradiction proves nothing and is a flag; the
-        keeper's clock is the one that counts either way."""
-        if not measured.spans:
-            raise Rejected(Status.FORBIDDEN, "time", "its worker hides its own clock")
-        own, claimed = np.asarray(measured.spans).T
-        usual = max(measured.null_s, float(np.median(measured.gaps)) if measured.gaps else 0.0)
-        hidden = float(np.median(own - claimed)) - usual
-        longer = float(np.mean(claimed > own + 1e-4))
-        agrees = longer < 0.5 and hidden < max(1e-3, 0.5 * float(np.median(own)))
-        detail = f"the worker's own clock says {np.median(claimed) * 1e6:.0f} us a call, the keeper's "
-        detail += f"{np.median(own) * 1e6:.0f} us, of which calling takes {usual * 1e6:.0f} us"
-        self.checks.append(Check(name="clock", passed=agrees, detail=detail, source="claimed"))
-        if not agrees and not measured.loaded:
-            raise Rejected(Status.FORBIDDEN, "time", detail)
-        if not agrees:
-            self.flags.append(f"loaded machine: {detail}")
+        """What the worker says of its own time, beside the keeper's."""
+        check = clock(measured)
+        self.checks.append(check)
+        if check.passed is False:
+            raise Rejected(Status.FORBIDDEN, "time", check.detail)
+        if check.passed is None:
+            self.flags.append(f"loaded machine: {check.detail}")
         self.checks.append(
             Check(name="timed outputs", passed=True, detail=f"{measured.compared} outputs of timed calls compared")
         )

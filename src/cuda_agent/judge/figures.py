@@ -1,4 +1,4 @@
-"""From a measurement to what a verdict says of it: ratios with intervals, times, and doubts."""
+"""From a measurement to what a verdict says of it: ratios with intervals, times, the worker's own clock, and doubts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from cuda_agent.judge import timing
 from cuda_agent.judge.prepared import Prepared
-from cuda_agent.verdict import Interval, Speedup, Times
+from cuda_agent.verdict import Check, Interval, Speedup, Times
 
 SURPRISING = 50.0
 """A speed-up above this is flagged for a person."""
@@ -28,6 +28,27 @@ def figures(
             return Speedup(), Times(floor=floor * 1e6), [flag]
     speedup = Speedup(eager=eager, compile=measured.compiled(compiled.log_ratios) if eager else None)
     return speedup, times, _doubts(measured, eager, compiled)
+
+
+def clock(measured: timing.Measured) -> Check:
+    """Whether the worker's own time agrees with the keeper's, of which it must be a part.
+
+    Waking takes longer on a busy machine, for the reference too, so its gap is allowed for. Load falls upon some calls,
+    hidden work upon all: where the machine was loaded, only what even the quickest tenth of the calls hides is a
+    contradiction, and `passed` is None where no more than the median call contradicts.
+    """
+    if not measured.spans:
+        return Check(name="clock", passed=False, detail="its worker hides its own clock", source="claimed")
+    own, claimed = np.asarray(measured.spans).T
+    usual = max(measured.null_s, float(np.median(measured.gaps)) if measured.gaps else 0.0)
+    limit = usual + max(1e-3, 0.5 * float(np.median(own)))
+    typical, least = np.quantile(own - claimed, (0.5, 0.1))
+    detail = f"the worker's own clock says {np.median(claimed) * 1e6:.0f} us a call, the keeper's "
+    detail += f"{np.median(own) * 1e6:.0f} us, of which calling takes {usual * 1e6:.0f} us"
+    passed: bool | None = float(np.mean(claimed > own + 1e-4)) < 0.5
+    if passed and typical >= limit:
+        passed = None if measured.loaded and least < limit else False
+    return Check(name="clock", passed=passed, detail=detail, source="claimed")
 
 
 def _times(measured: timing.Measured, compiled: timing.Compiled) -> Times:

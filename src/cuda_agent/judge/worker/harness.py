@@ -167,8 +167,9 @@ class Harness:
 
 
 def random_shift() -> int:
-    """Bytes that move a worker's later memory, more than the holes of its heap can take, to a random cache line: all
-    workers are forks of one process, and how outputs lie to inputs would else favour the same side in every pair."""
+    """Bytes, more than any hole of the heap has, after which a worker's later memory lies. All workers are forks of one
+    process; how many places a side's outputs take in turn depends on where its heap begins, to 16 bytes, and would
+    else favour the same side in every pair by some 5 %."""
     return (8 << 20) + 16 * int.from_bytes(os.urandom(2))
 
 
