@@ -1,4 +1,4 @@
-"""A worker's memory: touched before the first call, and beginning elsewhere in each worker."""
+"""A worker's memory: touched before the first call, beginning elsewhere in each worker, and whose outputs it holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from cuda_agent.judge import Judge, Settings
 from cuda_agent.judge.builds import BuiltSolution, build
 from cuda_agent.judge.candidate import Candidate
-from cuda_agent.judge.prepared import Prepared
+from cuda_agent.judge.prepared import Prepared, Reference
+from cuda_agent.judge.workers import TASK as TASK_FOLDER
 from cuda_agent.solution import Solution
 from cuda_agent.task import Task
 
@@ -73,3 +74,20 @@ def test_each_worker_begins_elsewhere(said: list[list[tuple[int, int]]]) -> None
     """Apart from the multiples of an output's size, by more than what a worker's start itself moves (4 KiB)."""
     places = [calls[0][1] % (OUTPUT_PAGES * 4096) for calls in said]
     assert max(places) - min(places) > 16 << 10
+
+
+def test_what_is_shown_between_calls_frees_no_output(judge: Judge) -> None:
+    """A reference that seemed to reuse its outputs would excuse every candidate that does."""
+    settings = Settings()
+    prepared = judge.prepared(Task.from_source(TASK), settings)
+    assert isinstance(prepared, Prepared)
+    workers = judge.workers()
+    reference = Reference(workers.reference(prepared.folder), settings, workers.inside(prepared.folder, TASK_FOLDER))
+    try:
+        reference.build(prepared.seed)
+        reference.attach(prepared.layout)
+        for _ in range(CALLS):
+            assert not reference.run(prepared.samples[0].inputs).reuses_output
+            reference.ask("buffers")
+    finally:
+        reference.close()

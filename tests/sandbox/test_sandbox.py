@@ -133,3 +133,9 @@ def test_exit_codes_and_signals_are_those_of_the_command(tmp_path: Path) -> None
 def test_python_and_this_package_work_inside(tmp_path: Path) -> None:
     done = run(tmp_path, "import torch, cuda_agent.task; print(float(torch.ones(3).sum()))")
     assert done.stdout.strip() == "3.0", done
+
+
+def test_without_a_sandbox_the_machines_own_file_systems_are_nobodys_memory() -> None:
+    """/tmp and /dev/shm are then everybody's, and /tmp may be the whole disk."""
+    code = "from cuda_agent.sandbox.processes import Crowd; print(Crowd(isolated=False).resident_bytes())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0\n"

@@ -43,7 +43,7 @@ class Crowd:
                 fields = file.read().split()
                 # private pages and shared memory, but not the mapped files that all Python processes share
                 total += (int(fields[1]) - int(fields[2])) * _PAGE
-        return total + _shared_memory_bytes()
+        return total + (_shared_memory_bytes() if self.isolated else 0)
 
     def kill(self) -> None:
         """Ends all of them and waits for those that are the caller's own."""

@@ -77,7 +77,8 @@ class Harness:
         self.shift: torch.Tensor | None = None
         self.model: Callable[..., Any] | None = None
         self.extra_outputs: list[tuple[torch.nn.Module, str]] = []
-        self.held: deque[Any] = deque(maxlen=HELD_OUTPUTS)
+        self.shown: list[torch.Tensor] = []
+        self.held: deque[list[torch.Tensor]] = deque(maxlen=HELD_OUTPUTS)
 
     def serve(self) -> NoReturn:
         while True:
@@ -133,6 +134,7 @@ class Harness:
         output = self.model(*arguments)
         seconds = time.perf_counter() - start
         reply = self.describe(output)
+        self.held.append(self.shown)
         reply["nonce"] = request["nonce"]
         reply["span"] = seconds
         return reply
@@ -140,7 +142,8 @@ class Harness:
     # -- outputs ----------------------------------------------------------------------------------------------------
 
     def describe(self, value: Any, with_extra: bool = True) -> dict[str, Any]:
-        """Where the tensors of `value` lie, and its structure. They stay alive for some calls."""
+        """Where the tensors of `value` lie, and its structure. They stay alive until the next request that shows some;
+        only the outputs of calls stay for longer, since only those are looked for in later outputs."""
         rows: list[dict[str, Any]] = []
         kept: list[torch.Tensor] = []
 
@@ -162,7 +165,7 @@ class Harness:
         if with_extra:
             for owner, name in self.extra_outputs:
                 tensor(getattr(owner, name))
-        self.held.append(kept)
+        self.shown = kept
         return {"tree": tree, "tensors": rows}
 
 
