@@ -16,12 +16,13 @@ import json
 import math
 import os
 import platform
-import subprocess
 import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from provenance import commit
 
 from cuda_agent import optimize
 
@@ -74,26 +75,19 @@ def _known_rows() -> dict[str, Row]:
 
 
 def _judge(path: Path, seconds: float) -> Row:
+    sources = commit()
     began = time.monotonic()
     result = optimize(path, policy="template", rules=RULES, precision=PRECISION, seconds=seconds)
     return {
         "example": path.stem,
         "about": (ast.get_docstring(ast.parse(path.read_text())) or "").splitlines()[0],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
+        "commit": sources,
         "seconds": round(time.monotonic() - began, 1),
         "search_seconds": round(result.trajectory.elapsed_s - result.trajectory.final_seconds, 1),
         "headline": result.headline(),
         "verdict": json.loads(result.verdict.to_json()) if result.verdict else None,
     }
-
-
-def _commit() -> str:
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "examples", "benchmarks")
-    return git("rev-parse", "--short=12", "HEAD") + ("+changes" if changed else "") or "unknown"
 
 
 def _write(rows: dict[str, Row]) -> None:

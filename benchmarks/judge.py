@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from provenance import commit
 
 from cuda_agent.judge import Judge, Settings, machine
 from cuda_agent.solution import Solution
@@ -77,11 +78,12 @@ def main() -> int:
     parser.add_argument("part", choices=sorted(parts))
     parser.add_argument("--repeats", type=int, default=None, help="evaluations per example")
     arguments = parser.parse_args()
+    sources = commit()
     result = parts[arguments.part](arguments)
     record = {
         "command": " ".join(["python", "benchmarks/judge.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
+        "commit": sources,
         "device": machine.device(),
         "versions": machine.versions(),
         "result": result,
@@ -91,13 +93,6 @@ def main() -> int:
     path.write_text(json.dumps(record, indent=1) + "\n")
     print(json.dumps({k: v for k, v in result.items() if k != "rows"}, indent=1))
     return 0
-
-
-def _commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()
 
 
 def itself(task: Task, factor: float | None = None) -> Solution:
