@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -18,11 +17,12 @@ published = pytest.mark.skipif(not (RESULTS / "cpu.json").exists(), reason="`mak
 
 @pytest.fixture(scope="module")
 def cpu() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "benchmarks"))  # as for a script: its folder comes first
     spec = importlib.util.spec_from_file_location("benchmarks_cpu", ROOT / "benchmarks" / "cpu.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")  # as for a script: its folder comes first
+        spec.loader.exec_module(module)
     return module
 
 

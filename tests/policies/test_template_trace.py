@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn, randn
+from torch.utils._pytree import tree_leaves
 from writing import Case, built, compare, traced
 
 from cuda_agent.policies.template.graph import Graph
@@ -122,7 +123,15 @@ ODD_RESULTS: dict[str, Any] = {
 def test_odd_results(name: str, tmp_path: Path) -> None:
     case, x = Case(ODD_RESULTS[name]), randn(4, 5)
     new, _ = built(case, [x], tmp_path)
-    compare(case(x), new(x), case(x.double()))
+    expected, got = case(x), new(x)
+    compare(expected, got, case(x.double()))
+    assert shared(got, x) == shared(expected, x)
+
+
+def shared(result: Any, x: torch.Tensor) -> list[int]:
+    """For each tensor of a result the first among the input and them that lies in the same memory."""
+    memory = [t.untyped_storage().data_ptr() for t in [x, *tree_leaves(result)] if isinstance(t, torch.Tensor)]
+    return [memory.index(place) for place in memory]
 
 
 class Counter(nn.Module):

@@ -72,8 +72,8 @@ def _doubts(measured: timing.Measured, eager: Interval | None, compiled: timing.
         flags.append("the reference takes less than 20 us: calling costs more than computing")
     if measured.loaded:
         flags.append(f"loaded machine: something else ran in {measured.loud:.0%} of the rounds")
-    if not measured.enough:
-        flags.append("the interval did not get narrow enough in the time allowed: the machine is too loud")
+    for name in measured.too_wide:
+        flags.append(f"the interval over {name} did not get narrow enough in the time allowed: the machine is too loud")
     if compiled.why:
         flags.append(f"no torch.compile baseline: {compiled.why}")
     return flags

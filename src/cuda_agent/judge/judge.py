@@ -209,8 +209,7 @@ class Judge:
         known = self._known_baseline(prepared.task, settings)
         if known is not None:
             return known
-        pairs = timing.CAREFUL_PAIRS if settings.careful else timing.COMPILE_PAIRS
-        found = timing.measure_compiled(self.clock(), prepared, settings, pairs)
+        found = timing.measure_compiled(self.clock(), prepared, settings)
         self._compiled[key] = found
         if self.store is not None:
             data = {"log_ratios": list(found.log_ratios), "why": found.why, "compile_s": found.compile_s}

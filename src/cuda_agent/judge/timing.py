@@ -29,10 +29,11 @@ from cuda_agent.judge.workers import TASK, Workers
 from cuda_agent.verdict import Interval, Status
 
 PAIRS = 4
-COMPILE_PAIRS = 4
 CAREFUL_PAIRS = 8
 CAREFUL_STEP = 4
 CAREFUL_WIDTH = 0.05
+COMPILED_WIDTH = CAREFUL_WIDTH / 2**0.5
+"""Of torch.compile over eager, so that its product with an interval as wide keeps CAREFUL_WIDTH."""
 CAREFUL_SECONDS = 50.0
 """For all of a careful measurement, that of torch.compile included."""
 COMPILE_TIMEOUT_S = 180.0
@@ -63,7 +64,8 @@ class Measured:
     loud: float = 0.0
     """Share of rounds that were dropped because the machine was busy."""
     pairs: int = 0
-    enough: bool = True
+    too_wide: tuple[str, ...] = ()
+    """The baselines whose careful interval did not get narrow."""
     compared: int = 0
     guards: list[dict[str, bool]] = field(default_factory=list)
 
@@ -130,20 +132,30 @@ def measure(
         pairs += 1
         if pairs < wanted:
             continue
-        if not settings.careful or all(m.ended or _narrow(m, compile_over_eager) for m in found):
+        if not settings.careful:
             break
         spent = time.monotonic() - started
-        if spent + CAREFUL_STEP * (spent - spent_s) / pairs > CAREFUL_SECONDS * len(makers):
+        in_time = spent + CAREFUL_STEP * (spent - spent_s) / pairs <= CAREFUL_SECONDS * len(makers)
+        if not in_time or not any(m.ended is None and more_pairs_help(m, compile_over_eager) for m in found):
             for measured in found:
-                measured.enough = _narrow(measured, compile_over_eager)
+                measured.too_wide = too_wide(measured, compile_over_eager)
             break
         wanted = pairs + CAREFUL_STEP
     return found
 
 
-def _narrow(measured: Measured, compile_over_eager: Sequence[float]) -> bool:
-    found = [measured.eager, measured.compiled(compile_over_eager) if compile_over_eager else None]
-    return all(i.width < CAREFUL_WIDTH for i in found if i is not None) and found[0] is not None
+def too_wide(measured: Measured, compile_over_eager: Sequence[float]) -> tuple[str, ...]:
+    """The baselines over which the interval is not yet as narrow as a careful one should be."""
+    found = {"eager": measured.eager, "torch.compile": measured.compiled(compile_over_eager)}
+    return tuple(name for name, i in found.items() if i is not None and i.width >= CAREFUL_WIDTH)
+
+
+def more_pairs_help(measured: Measured, compile_over_eager: Sequence[float]) -> bool:
+    """Whether more pairs of this candidate can narrow what is too wide: they narrow nothing of torch.compile's own."""
+    if measured.eager is None or "eager" in too_wide(measured, ()):
+        return True
+    baseline = statistics.interval(compile_over_eager)
+    return baseline is not None and baseline.width < CAREFUL_WIDTH and bool(too_wide(measured, compile_over_eager))
 
 
 def _one_pair(
@@ -274,13 +286,17 @@ class Compiled:
     compile_s: float = 0.0
 
 
-def measure_compiled(clock: Clock, prepared: Prepared, settings: Settings, pairs: int = COMPILE_PAIRS) -> Compiled:
-    """Fresh pairs of an eager and a compiled reference; torch.compile's builds are shared between the pairs."""
+def measure_compiled(clock: Clock, prepared: Prepared, settings: Settings) -> Compiled:
+    """Fresh pairs of an eager and a compiled reference; torch.compile's builds are shared between the pairs.
+
+    A careful one goes on until its interval is COMPILED_WIDTH narrow or half of the careful seconds have passed.
+    """
     folder = clock.workers.folder("compiled-", for_sandbox=True)
     ratios: list[float] = []
     started = time.monotonic()
     compile_s = 0.0
-    for _ in range(pairs):
+    pairs, wanted = 0, CAREFUL_PAIRS if settings.careful else PAIRS
+    while pairs < wanted:
         try:
             compiled = Baseline(clock.workers, prepared, settings, folder)
         except (InvalidTask, WorkerFault) as error:
@@ -303,6 +319,13 @@ def measure_compiled(clock: Clock, prepared: Prepared, settings: Settings, pairs
         ratio = statistics.pair_log_ratio(*pair.kept())
         if ratio is not None:
             ratios.append(ratio)
+        pairs += 1
+        if pairs == wanted and settings.careful and ratios:
+            found = statistics.interval(ratios)
+            spent = time.monotonic() - started
+            in_time = spent + CAREFUL_STEP * (spent - compile_s) / pairs <= CAREFUL_SECONDS / 2
+            if in_time and (found is None or found.width >= COMPILED_WIDTH):
+                wanted += CAREFUL_STEP
     if len(ratios) < 2:
         return Compiled((), "the reference is too fast to compare with torch.compile", compile_s)
     return Compiled(tuple(ratios), "", compile_s)
