@@ -54,7 +54,7 @@ def _correct(row: Row) -> bool:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="EXAMPLE", help="names of examples, without .py; default: all")
-    parser.add_argument("--seconds", type=float, default=120.0, help="for the search on each example (120)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for the search on each example (60)")
     parser.add_argument("--render", action="store_true", help="judge nothing")
     return parser.parse_args()
 
