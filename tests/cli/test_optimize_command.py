@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,8 +73,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_run_does(command: Command, task: Path,
         argv, cwd=task.parent, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout
-    process.stdout.readline()
-    time.sleep(6)
+    assert any(line.endswith("<- first result\n") for line in process.stdout)
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=30)
     (folder,) = (task.parent / "runs").iterdir()
@@ -84,3 +82,4 @@ def test_ctrl_c_says_how_to_go_on_and_the_run_does(command: Command, task: Path,
     assert f"{folder.name}  optimize interrupted" in command("show").stdout
     done = command("optimize", "--resume", folder.name)
     assert done.returncode == 0 and f"going on with run {folder.name}" in done.stdout
+    assert "first result" not in done.stdout

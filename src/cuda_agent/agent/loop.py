@@ -57,7 +57,8 @@ class Episode:
     def run(self) -> Trajectory:
         if self.trajectory.messages:
             self._put(self.trajectory.unwritten)
-            self.emit("resume")
+            best = self.trajectory.best
+            self.emit("resume", best=best.score if best else None)
         for message in self.opening[len(self.trajectory.messages) :]:
             self.emit("message", message=message)
         while (reason := self._reason_to_end()) is None:

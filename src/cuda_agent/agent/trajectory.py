@@ -8,7 +8,7 @@ while they happen, and again when a run is resumed. Both ways lead to the same s
     verdict      {call, verb, verdict, solution}                    the judge has answered
     observation  {call, name, content, ok, writes, seconds}         a tool has answered; `writes` are put in place then
     end          {reason, detail}                                   the episode is over
-    resume       {}                                                 another process goes on
+    resume       {best}                                             another process goes on; the best score so far
     final        {verdict, solution, seconds}                       a winner was judged again, with care
 """
 
@@ -55,9 +55,7 @@ class Judged:
 
     @property
     def score(self) -> float | None:
-        """Mean of the logarithms of the speed-ups over eager and torch.compile; None where it was not timed."""
-        ratios = [r.median for r in (self.verdict.speedup.eager, self.verdict.speedup.compile) if r is not None]
-        return sum(math.log(ratio) for ratio in ratios) / len(ratios) if ratios else None
+        return score(self.verdict)
 
 
 @dataclass
@@ -200,6 +198,13 @@ class Trajectory:
     def to_chat(self) -> str:
         """The messages as one line of JSON in the OpenAI chat format."""
         return json.dumps({"messages": self.messages}, ensure_ascii=False)
+
+
+def score(verdict: Verdict) -> float | None:
+    """What versions are ranked by: the mean of the logarithms of the speed-ups over eager and torch.compile; None where
+    it was not timed."""
+    ratios = [r.median for r in (verdict.speedup.eager, verdict.speedup.compile) if r is not None]
+    return sum(math.log(ratio) for ratio in ratios) / len(ratios) if ratios else None
 
 
 def _judged(payload: Mapping[str, Any]) -> Judged:

@@ -54,6 +54,7 @@ class Progress:
         self._status.update("looking at the task …")
 
     def _on_resume(self, payload: Mapping[str, Any]) -> None:
+        self._best = payload.get("best")
         say(f"going on with run {self._run} after {payload['elapsed_s']:.0f} s")
 
     def _on_message(self, payload: Mapping[str, Any]) -> None:
@@ -92,12 +93,14 @@ class Progress:
 
     def _rank(self, verdict: Verdict) -> tuple[str, str | None]:
         """A remark and a style: the first timed result and each better one stand out."""
+        from cuda_agent.agent.trajectory import score
+
         if not verdict.correct:
             return "", "yellow"
-        eager = verdict.speedup.eager
-        if eager is None or (self._best is not None and eager.median <= self._best):
+        now = score(verdict)
+        if now is None or (self._best is not None and now <= self._best):
             return "", None
-        first, self._best = self._best is None, eager.median
+        first, self._best = self._best is None, now
         return ("  <- first result", "bold green") if first else ("  <- best so far", "green")
 
 
