@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,23 @@ def test_folder(tmp_path: Path) -> None:
     assert (dict(solution.files), solution.name, solution.format) == (kept, "mine", "native")
 
 
+def test_headers_of_any_suffix_and_folders_of_any_name_below_the_top(tmp_path: Path) -> None:
+    names = ["kernels/build/x.cpp", "kernels/a.hh", "kernels/b.hxx", "kernels/c.ipp"]
+    files = {"model_new.py": ENTRY, **dict.fromkeys(names, "")}
+    written(tmp_path / "one", files)
+    assert dict(Solution.from_path(tmp_path / "one").files) == files
+    written(tmp_path / "two", {"model_new.py": ENTRY})
+    (tmp_path / "two" / "kernels").symlink_to(tmp_path / "one" / "kernels")
+    assert dict(Solution.from_path(tmp_path / "two").files) == files
+    (tmp_path / "one" / "kernels" / "round").symlink_to(tmp_path / "one")
+    assert files.items() <= dict(Solution.from_path(tmp_path / "two").files).items()
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "marked.py").write_bytes(b"\xef\xbb\xbf" + ENTRY.encode())
+    assert Solution.from_path(tmp_path / "marked.py") == Solution.from_source(ENTRY)
+
+
 def test_file_brings_what_it_imports(tmp_path: Path) -> None:
     written(tmp_path, {"fast.py": "import helper\n" + ENTRY, "helper.py": "x = 1\n", "other.py": ""})
     solution = Solution.from_path(tmp_path / "fast.py")
@@ -67,12 +85,19 @@ def test_id() -> None:
     assert Solution.from_source("# mine\n" + ENTRY, {"x.cpp": "int x;"}, name="other").id == solution.id
     assert Solution.from_source(ENTRY, {"x.cpp": "int y;"}).id != solution.id
     assert Solution.from_source(ENTRY, {"y.cpp": "int x;"}).id != solution.id
+    documented = [Solution.from_source(f'"""{text}"""\n' + ENTRY) for text in ("one", "two")]
+    assert documented[0].id == documented[1].id
+    read = [Solution.from_source(f'"""{text}"""\nprint(__doc__)\n' + ENTRY) for text in ("one", "two")]
+    assert read[0].id != read[1].id
+    assert Solution.from_source(ENTRY + "N = " + "1+" * 3000 + "1\n").id
 
 
 def test_syntax_error_has_a_position() -> None:
     assert Solution.from_source(ENTRY).syntax_error() is None
     text = Solution({"model_new.py": ENTRY, "helper.py": "x = 1\ny = (\n"}).syntax_error()
     assert text is not None and text.startswith("helper.py:2:5: ")
+    text = Solution.from_source("x = " + "-" * 200_000 + "1").syntax_error()
+    assert text == "model_new.py: its expressions are nested too deeply for Python"
     text = Solution.from_source("x = 1\0").syntax_error()
     assert text is not None and text.startswith("model_new.py: ")
 
@@ -93,6 +118,10 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "binary.py").write_bytes(b"\xff")
     with pytest.raises(SolutionError, match="is not UTF-8 text"):
         Solution.from_path(tmp_path / "binary.py")
+    os.mkfifo(tmp_path / "pipe.py")
+    for special in (tmp_path / "pipe.py", Path("/dev/zero")):
+        with pytest.raises(SolutionError, match="is no regular file"):
+            Solution.from_path(special)
 
 
 def test_a_folder_of_everything_is_no_solution(tmp_path: Path) -> None:

@@ -91,15 +91,20 @@ def optimize(
 def resume(
     run: str | None = None,
     *,
+    seconds: float | None = None,
     sandbox: Sandbox = "auto",
     store: Store | Path | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Result:
-    """Goes on with a run that was killed or interrupted: by its id, by a task's file (its newest run), or the last."""
+    """Goes on with a run that was killed or interrupted: by its id, by a task's file (its newest run), or the last.
+
+    `seconds`: all that the run may take, instead of what it was started with."""
     from cuda_agent.agent.optimize import optimize as search
+    from cuda_agent.agent.trajectory import Budget
 
     with _opened(store) as store:
-        return search(resume=_run_of(run, store), sandbox=sandbox, store=store, on_event=on_event)
+        budget = None if seconds is None else Budget(seconds=seconds)
+        return search(resume=_run_of(run, store), budget=budget, sandbox=sandbox, store=store, on_event=on_event)
 
 
 def as_task(target: Task | Path | nn.Module, inputs: Any = None) -> Task:

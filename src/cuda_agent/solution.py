@@ -7,7 +7,7 @@ directory with its `binding.cpp`).
 
 from __future__ import annotations
 
-import ast
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,13 +16,16 @@ from types import MappingProxyType
 from typing import Literal
 
 from cuda_agent.errors import SolutionError
-from cuda_agent.sources import content_id, local_imports, read_text
+from cuda_agent.sources import content_id, local_imports, parsed, read_text, text_of
 
 Format = Literal["native", "kernelbench", "cuda-agent"]
 
 ENTRY = "model_new.py"
-SOURCE_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".c", ".cu", ".cuh", ".h", ".hpp", ".inc", ".json")
-_IGNORED_FOLDERS = {"__pycache__", ".git", "build", "cuda_agent"}
+_HEADERS = (".h", ".hh", ".hpp", ".hxx", ".cuh", ".inc", ".ipp")
+SOURCE_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".c", ".cu", *_HEADERS, ".json")
+_IGNORED = {"__pycache__", ".git"}
+_IGNORED_AT_THE_TOP = {"build", "cuda_agent"}
+MAX_DEPTH = 8
 MAX_FILES = 200
 
 
@@ -40,6 +43,7 @@ class Solution:
             if Path(path).is_absolute() or ".." in Path(path).parts:
                 raise SolutionError(f"{path!r} leaves the solution's folder")
         object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
+        object.__setattr__(self, "name", text_of(self.name))
 
     @cached_property
     def id(self) -> str:
@@ -88,7 +92,7 @@ class Solution:
         for name, text in self.files.items():
             if name.endswith(".py"):
                 try:
-                    ast.parse(text)
+                    parsed(text)
                 except SyntaxError as error:
                     place = f":{error.lineno}:{error.offset}" if error.lineno else ""
                     return f"{name}{place}: {error.msg}"
@@ -101,9 +105,9 @@ def _read_folder(folder: Path) -> dict[str, str]:
     if not (folder / ENTRY).is_file():
         raise ValueError(f"it has no {ENTRY}")
     files: dict[str, str] = {}
-    for file in sorted(folder.rglob("*")):
+    for file in _walk(folder):
         relative = file.relative_to(folder)
-        if _IGNORED_FOLDERS & set(relative.parts) or file.suffix not in SOURCE_SUFFIXES or not file.is_file():
+        if file.suffix not in SOURCE_SUFFIXES or not file.is_file():
             continue
         if len(relative.parts) > 1 and relative.parts[0] not in ("kernels", "utils") and file.suffix == ".json":
             continue
@@ -114,3 +118,14 @@ def _read_folder(folder: Path) -> dict[str, str]:
     for name in ("model.py", "verdict.json"):
         files.pop(name, None)
     return files
+
+
+def _walk(folder: Path) -> list[Path]:
+    """The files below `folder`, through links to other folders too, sorted."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder, followlinks=True):
+        depth = len(Path(place).relative_to(folder).parts)
+        ignored = _IGNORED if depth else _IGNORED | _IGNORED_AT_THE_TOP
+        folders[:] = [name for name in folders if name not in ignored and depth < MAX_DEPTH]
+        found += [Path(place, name) for name in names]
+    return sorted(found)

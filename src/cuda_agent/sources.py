@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,28 +13,50 @@ MAX_FILE_BYTES = 4 << 20
 
 
 def read_text(path: Path) -> str:
-    """The UTF-8 text of `path`. Raises OSError, or ValueError if it is no text or larger than 4 MiB."""
-    data = path.read_bytes()
-    if len(data) > MAX_FILE_BYTES:
-        raise ValueError(f"{path} has {len(data)} bytes, more than the {MAX_FILE_BYTES} that a source file may have")
+    """The UTF-8 text of `path`, with or without a byte order mark. Raises OSError, or ValueError if it is no regular
+    file, no text or larger than 4 MiB."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise ValueError(f"{path} is no regular file")
+    if found.st_size > MAX_FILE_BYTES:
+        size = f"{found.st_size} bytes, more than the {MAX_FILE_BYTES} that a source file may have"
+        raise ValueError(f"{path} has {size}")
     try:
-        return data.decode("utf-8")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text: {error}") from None
 
 
-def normalised(source: str) -> str:
-    """Python source without comments, docstrings and layout; the text itself where it does not parse."""
+def parsed(source: str) -> ast.Module:
+    """Raises SyntaxError, or ValueError where it holds null bytes or is nested too deeply for Python."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+        return ast.parse(source)
+    except (RecursionError, MemoryError):
+        raise ValueError("its expressions are nested too deeply for Python") from None
+
+
+def text_of(name: str) -> str:
+    """A file's name as text: bytes of it that are none become question marks."""
+    return name.encode("utf-8", "replace").decode("utf-8")
+
+
+def normalised(source: str) -> str:
+    """Python source without comments, docstrings (unless it reads them) and layout; the text itself where it cannot be
+    parsed and written again."""
+    try:
+        tree = parsed(source)
+        return ast.unparse(tree if "__doc__" in source else _without_docstrings(tree))
+    except (SyntaxError, ValueError, RecursionError):
         return source
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body
             if body and _is_text(body[0]):
                 node.body = body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    return tree
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -48,7 +71,7 @@ def local_imports(path: Path, source: str) -> dict[str, str]:
     while waiting:
         text, package = waiting.pop()
         try:
-            tree = ast.parse(text)
+            tree = parsed(text)
         except (SyntaxError, ValueError):
             continue
         for name in _imported_modules(tree, package):

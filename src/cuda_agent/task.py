@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cuda_agent.errors import TaskError
-from cuda_agent.sources import content_id, local_imports, read_text
+from cuda_agent.sources import content_id, local_imports, parsed, read_text, text_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -37,6 +37,7 @@ class Task:
             if Path(path).is_absolute() or ".." in Path(path).parts:
                 raise TaskError(f"{path!r} leaves the task's folder")
         object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
+        object.__setattr__(self, "name", text_of(self.name))
         _check_source(self.files[ENTRY], self.name)
 
     @property
@@ -61,7 +62,9 @@ class Task:
             source = read_text(path)
             imports = local_imports(path, source)
         except FileNotFoundError:
-            raise TaskError(f"no such task: {path}") from None
+            beside = path.with_name(path.name + ".py")
+            hint = f"; did you mean {beside}?" if beside.is_file() else ""
+            raise TaskError(f"no such task: {path}{hint}") from None
         except (OSError, ValueError) as error:
             raise TaskError(f"the task {path} cannot be read: {error}") from None
         if ENTRY in imports:
@@ -102,7 +105,7 @@ class Task:
 
 def _check_source(source: str, name: str) -> None:
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
     except SyntaxError as error:
         place = f"line {error.lineno}: " if error.lineno else ""
         raise TaskError(f"{name}: {place}{error.msg}") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 SCHEMA = 1
 
@@ -97,6 +97,12 @@ class Verdict(Record):
     created: str = ""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    @field_validator("message")
+    @classmethod
+    def _is_text(cls, message: str) -> str:
+        """What was raised or named by others may hold code points that are no text."""
+        return message.encode("utf-8", "replace").decode("utf-8")
 
     @property
     def correct(self) -> bool:

@@ -172,6 +172,11 @@ def test_from_a_task_to_a_module(tmp_path: Path) -> None:
     assert (result.folder / "verdict.json").read_text().startswith('{\n  "schema": 1')
     done = subprocess.run([sys.executable, "-P", result.folder / "example.py"], capture_output=True, text=True)
     assert done.stdout.startswith("output 0: (64, 256), largest difference"), done.stderr
+    snippet = text.split("## How to use it")[1].split("```python\n")[1].split("```")[0]
+    argv = [sys.executable, "-P", "-c", snippet + "print(tuple(y.shape))"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.stdout == "(64, 256)\n", done.stderr
+    assert repr(result) == f"<run {result.run} on {result.task.name}: {result.headline()}; {result.folder}>"
 
     reference = _reference(result.task)
     fast, x = result.load(reference), torch.randn(64, 256)

@@ -129,7 +129,7 @@ def test_a_report(tmp_path: Path) -> None:
     assert "- loaded machine\n- it was judged without these guards, which this machine does not offer: seccomp" in text
     assert "| 2 | 0 s | wrong | – | – | – | output 0 differs at [3, 7]: expected 1.5, got 0 |" in text
     assert "| 3 | 0 s | builds; not verified |" in text
-    assert "fast = ModelNew(...).eval()" in text
+    assert "model, fast = Model(*given).eval(), ModelNew(*given).eval()" in text
     assert "- torch: 2.13" in text
     assert "{{" not in text and "None" not in text
 

@@ -88,6 +88,45 @@ def test_unusable_input_ends_with_2(command: Command, files: Path, task: str, so
     assert "Traceback" not in done.stderr
 
 
+def test_names_and_messages_that_are_no_text(command: Command, files: Path) -> None:
+    task = os.fsencode(files) + b"/t\xff.py"
+    Path(os.fsdecode(task)).write_text(TASK)
+    raising = "(_ for _ in ()).throw(RuntimeError('\\ud800 no text'))"
+    (files / "odd.py").write_text(SOLUTION.format(body=raising))
+    done = command("evaluate", os.fsdecode(task), files / "odd.py", "--json")
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["status"]) == (1, "runtime_error") and "? no text" in said["message"], done.stderr
+
+
+def test_a_solution_that_leaves_is_told_with_what(command: Command, files: Path) -> None:
+    (files / "leaving.py").write_text(SOLUTION.format(body="exit(0)"))
+    done = command("evaluate", files / "task.py", files / "leaving.py", "--json")
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (1, "runtime_error")
+    assert "SystemExit: 0" in json.loads(done.stdout)["message"]
+
+
+def test_from_a_folder_that_is_gone(files: Path, environment: dict[str, str]) -> None:
+    (files / "gone").mkdir()
+    program = Path(sys.executable).with_name("cuda-agent")
+    command = f"rmdir ../gone; {program} evaluate {files / 'task.py'} {files / 'right.py'} --json"
+    done = subprocess.run(command, shell=True, cwd=files / "gone", env=environment, capture_output=True, text=True)
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "correct"), done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--json"], []])
+@pytest.mark.parametrize("where", ["/dev/full", "&-"])
+def test_where_nothing_can_be_written_is_one_line(
+    files: Path, environment: dict[str, str], arguments: list[str], where: str
+) -> None:
+    program = Path(sys.executable).with_name("cuda-agent")
+    command = f"{program} evaluate {files / 'task.py'} {files / 'wrong.py'} {' '.join(arguments)} >{where}"
+    done = subprocess.run(command, shell=True, env=environment, stderr=subprocess.PIPE, text=True)
+    if arguments or where == "/dev/full":
+        assert done.returncode == 3 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    else:
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+
+
 def test_an_option_that_this_machine_cannot_follow_ends_with_2(command: Command, files: Path) -> None:
     done = command("evaluate", files / "task.py", files / "right.py", "--device", "cuda")
     assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1

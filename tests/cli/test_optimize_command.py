@@ -39,6 +39,7 @@ def task(tmp_path: Path) -> Path:
         (["missing:Block"], "missing"),
         ([], "nothing to optimize"),
         (["--resume"], "no run 'last' to go on with"),
+        (["--resume", "--rules", "kernels"], "--rules cannot be changed with --resume"),
         (["{task}", "--policy", "nobody"], "no policy 'nobody'"),
         (["{task}", "--backend", "fortran"], "no backend 'fortran'; there are: cpp"),
         (["{task}", "--precision", "tf32"], "tf32"),

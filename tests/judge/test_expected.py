@@ -90,6 +90,14 @@ def test_structure_shape_and_dtype_are_named() -> None:
     assert right.mismatch(value(X.astype(np.float32), np.ones(3, np.int64), tree=tree)) is not None
 
 
+def test_the_output_that_is_wrong_is_named_as_python_would_index_it() -> None:
+    x, y = X.astype(np.float32), np.ones(3, np.float32)
+    tree = ["d", [["s", "out"], ["l", ["t", 0], ["n"]]], [["s", "mean"], ["t", 1]]]
+    right = expect([value(x, y, tree=tree)], None, ())
+    assert str(right.mismatch(value(x, y + 1, tree=tree))).startswith("output['mean']")
+    assert str(right.mismatch(value(x + 1, y, tree=tree))).startswith("output['out'][0]")
+
+
 def test_numbers_in_the_output() -> None:
     x = X.astype(np.float32)
     right = expect([value(x, tree=["u", ["t", 0], ["f", (2.5).hex()], ["i", "3"]])], None, ())

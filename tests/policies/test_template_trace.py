@@ -191,3 +191,11 @@ def test_the_text_is_the_same_each_time() -> None:
         texts.add(json.dumps(write_solution(graph, Knobs()).files))
         del keep
     assert len(texts) == 1
+
+
+def test_other_shapes_are_refused(tmp_path: Path) -> None:
+    case = Case(lambda s, x, y: torch.relu(x) * y)
+    new, _ = built(case, [randn(4, 6), randn(6)], tmp_path)
+    for x, y in [((2, 6), (6,)), ((2, 2, 6), (6,)), ((4, 6), (1, 6)), ((4, 6), ())]:
+        with pytest.raises(ValueError, match=r"written for \w+ of shape \(.*\), not \("):
+            new(randn(x), randn(y))

@@ -44,6 +44,7 @@ def report(result: Result, policy: str) -> str:
         duration=duration,
         native=result.solution is not None and bool(result.solution.kernels),
         has_arguments=has_arguments(result.task.source),
+        own_state=_own_state(verdict),
         prepares=result.solution is not None and "def prepare(" in result.solution.files["model_new.py"],
         tried=[_tried(number, judged) for number, judged in enumerate(_versions(trajectory), 1)],
         ending=_ENDINGS.get(trajectory.end, str(trajectory.end)) + detail,
@@ -56,10 +57,17 @@ def report(result: Result, policy: str) -> str:
 def example(result: Result) -> str:
     """The text of example.py."""
     assert result.verdict is not None
-    own_state = any("names" in flag or "seed" in flag for flag in result.verdict.flags)
-    arguments = has_arguments(result.task.source)
-    training = result.verdict.mode == "train"
-    return render("example.py.j2", has_arguments=arguments, own_state=own_state, training=training)
+    return render(
+        "example.py.j2",
+        has_arguments=has_arguments(result.task.source),
+        own_state=_own_state(result.verdict),
+        training=result.verdict.mode == "train",
+    )
+
+
+def _own_state(verdict: Verdict | None) -> bool:
+    """Its parameters have other names than the task's."""
+    return verdict is not None and any("names" in flag or "seed" in flag for flag in verdict.flags)
 
 
 def has_arguments(source: str) -> bool:
@@ -94,6 +102,8 @@ def _summary(result: Result) -> str:
         again = [f"{j.solution}: {j.verdict.headline()}" for j in result.trajectory.finals]
         if again:
             return f"What passed during the search failed when it was judged again ({'; '.join(again)})."
+        if not result.trajectory.judged:
+            return "No version was judged before it ended."
         return "No version passed the judge. The versions below say what was wrong with each."
     if result.faster:
         return f"The version in `best/` is right and faster than {' and '.join(result.faster_than)}."
@@ -137,7 +147,8 @@ def _describe(source: str) -> tuple[str, str]:
     texts = [ast.get_docstring(tree), ast.get_docstring(model) if model else None]
     methods = [n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "forward"] if model else []
     forward = (methods and ast.get_source_segment(source, methods[0], padded=True)) or source.strip()
-    return "\n\n".join(t for t in texts if t) or "It has no description of its own; its `forward`:", _dedent(forward)
+    what = "`forward`" if methods else "file"
+    return "\n\n".join(t for t in texts if t) or f"It has no description of its own; its {what}:", _dedent(forward)
 
 
 def _dedent(text: str) -> str:

@@ -25,7 +25,7 @@ _PREFIX = "cuda_agent_solution_"
 BASELINES = {"eager": "eager", "compile": "torch.compile"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """`verdict` is the careful one of `solution`, the best that was found; both are None where nothing was correct."""
 
@@ -47,6 +47,9 @@ class Result:
         """It beats eager, and torch.compile where that was timed."""
         timed = [label for name, label in BASELINES.items() if self._ratio(name) is not None]
         return "eager" in timed and self.faster_than == timed
+
+    def __repr__(self) -> str:
+        return f"<run {self.run} on {self.task.name}: {self.headline()}; {self.folder}>"
 
     def headline(self) -> str:
         if self.verdict is None:

@@ -3,6 +3,8 @@
 
 def main() -> None:
     """The entry point; loads nothing before it is called."""
-    from cuda_agent.cli.app import run
-
+    try:
+        from cuda_agent.cli.app import run
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     run()

@@ -51,15 +51,28 @@ def run() -> None:
             stream.reconfigure(errors="replace")
     console.catch_signals()
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except SystemExit as end:
         if end.code == console.UNUSABLE and console.State.command is None and "--json" in sys.argv:
             evaluate.print_unusable("the command line is not understood; see stderr, or cuda-agent evaluate --help")
         raise
+    except KeyboardInterrupt:
+        # before a command began
+        if "--json" in sys.argv:
+            evaluate.print_unusable("interrupted")
+        sys.exit(console.INTERRUPTED)
     except BrokenPipeError:
         # whoever read our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(console.NOT_CORRECT)
+    except OSError as error:
+        console.note(f"error: {console.failed(error)}", style="red")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what could not be written is not tried again at the end
+        sys.exit(console.FAILED)
     except Exception:
         traceback.print_exc()
         console.note("this is a fault of cuda-agent; please report it with the lines above", style="bold red")

@@ -39,6 +39,8 @@ def _kernels(folder: Path) -> list[str]:
     """The kernels as paths relative to `folder`, sorted. Raises SolutionError if there are none."""
     from cuda_agent.backends import backend_names, get_backend
 
+    if not folder.is_dir():
+        raise SolutionError(f"no such folder: {folder}")
     suffixes = {suffix for name in backend_names() for suffix in get_backend(name).suffixes}
     found = [f"kernels/{file.name}" for file in (folder / "kernels").glob("*") if file.suffix in suffixes]
     if not found:

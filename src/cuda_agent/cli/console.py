@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
-from cuda_agent.errors import CudaAgentError, UsageError
+from cuda_agent.errors import CudaAgentError, MachineError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,6 +60,12 @@ def exit_code(error: BaseException) -> int:
     return UNUSABLE if isinstance(error, UsageError) else FAILED
 
 
+def failed(error: OSError) -> str:
+    """What the machine did not do, in one line: a full disk, a folder that is gone."""
+    where = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror or error}{where}"
+
+
 def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
     """A command that returns its exit code; errors on purpose and Ctrl-C become one line and a code."""
 
@@ -73,6 +79,11 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
         except CudaAgentError as error:
             note(f"error: {error}", style="red")
             code = exit_code(error)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            note(f"error: {failed(error)}", style="red")
+            code = FAILED
         except KeyboardInterrupt as error:
             note(f"interrupted{': ' + str(error) if str(error) else ''}")
             code = INTERRUPTED
@@ -102,6 +113,8 @@ def catch_signals() -> None:
 @contextmanager
 def only_json() -> Iterator[Callable[[str], None]]:
     """Gives a function that writes to stdout; whatever else is printed meanwhile, by any process, goes to stderr."""
+    if sys.stdout is None:
+        raise MachineError("stdout is closed, so the JSON object has no place to go")
     sys.stdout.flush()
     real = os.dup(1)
     os.dup2(2, 1)

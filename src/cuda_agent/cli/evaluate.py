@@ -31,7 +31,7 @@ _STAGES = {
 def evaluate(
     task: Annotated[Path, typer.Argument(metavar="TASK", help="A Python file with Model and get_inputs().")],
     solution: Annotated[
-        Path, typer.Argument(metavar="TASK", help="A Python file with ModelNew, or a folder with model_new.py.")
+        Path, typer.Argument(metavar="SOLUTION", help="A Python file with ModelNew, or a folder with model_new.py.")
     ],
     rules: options.RulesOption = options.Rules.any,
     precision: options.PrecisionOption = options.Precision.fp32,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @guarded
 def optimize(
+    context: typer.Context,
     target: Annotated[
         str | None,
         typer.Argument(metavar="TARGET", help="A Python file with Model and get_inputs(), or module:attribute."),
@@ -26,8 +27,15 @@ def optimize(
     rules: options.RulesOption = options.Rules.any,
     precision: options.PrecisionOption = options.Precision.fp32,
     mode: options.ModeOption = options.Mode.eval,
-    seconds: Annotated[float, typer.Option(help="How long it may take, all in all.", min=1)] = 120.0,
-    backend: Annotated[str, typer.Option(help="What kernels are written in; auto: what the device has.")] = "auto",
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="How long it may take (120); with --resume, all that the run may take. At most half a minute of it "
+            "is kept for judging the best version again, which takes longer on a busy machine.",
+            min=1,
+        ),
+    ] = None,
+    backend: Annotated[str, typer.Option(help="What kernels are written in: cpp; auto: what the device has.")] = "auto",
     out: Annotated[Path, typer.Option(help="The result folder is made in here.", metavar="FOLDER")] = Path("runs"),
     resume: Annotated[
         bool,
@@ -50,15 +58,26 @@ def optimize(
     _check_backend(backend)
     with Progress() as progress:
         if resume:
-            result = go_on(target, store=store, sandbox=sandbox.value, on_event=progress)
+            _only_what_a_run_takes(context)
+            result = go_on(target, seconds=seconds, store=store, sandbox=sandbox.value, on_event=progress)
         elif target is None:
             raise UsageError("nothing to optimize: give a Python file, module:attribute, or --resume")
         else:
             chosen = {"rules": rules, "precision": precision, "mode": mode, "sandbox": sandbox}
             settings: dict[str, Any] = {name: option.value for name, option in chosen.items()}
-            more: dict[str, Any] = {"seconds": seconds, "out": out, "store": store, "on_event": progress}
+            more: dict[str, Any] = {"seconds": seconds or 120.0, "out": out, "store": store, "on_event": progress}
             result = search(target, policy=policy, **settings, **more)
     return _show(result)
+
+
+def _only_what_a_run_takes(context: typer.Context) -> None:
+    """Raises UsageError: what a run was begun with stays as it is."""
+    given = [
+        name for name in context.params if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
+    fixed = sorted(set(given) - {"target", "resume", "seconds", "sandbox", "store"})
+    if fixed:
+        raise UsageError(f"--{fixed[0]} cannot be changed with --resume; a run goes on with what it was begun with")
 
 
 def _check_backend(name: str) -> None:

@@ -83,6 +83,7 @@ class Progress:
             say(f"{_at(payload)}  {_ENDINGS.get(payload['reason'], payload['reason'])}{detail}", style="yellow")
 
     def _on_confirm(self, payload: Mapping[str, Any]) -> None:
+        say(f"{_at(payload)}  The best one is judged again, with care.", style="dim")
         self._status.update("judging the best one again, with care …")
 
     def _on_final(self, payload: Mapping[str, Any]) -> None:

@@ -167,9 +167,7 @@ def expect(
 
 
 def names_of(value: Value, extra: Sequence[str]) -> list[str]:
-    count = len(values.tensor_order(value.tree))
-    own = ["the output"] if count == 1 and value.tree[0] == "t" else [f"output {i}" for i in range(count)]
-    return [*own, *extra]
+    return [*[f"output{path}" if path else "the output" for path in values.tensor_paths(value.tree)], *extra]
 
 
 def bound_floats(spec: Spec, runs: Sequence[Floats], oracle: Floats | None) -> FloatLeaf:

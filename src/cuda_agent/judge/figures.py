@@ -69,7 +69,7 @@ def _doubts(measured: timing.Measured, eager: Interval | None, compiled: timing.
     elif eager.median > SURPRISING:
         flags.append(f"a very large speed-up ({eager.median:.0f}x): look at it")
     if float(np.median(measured.eager_s)) < timing.TOO_FAST_S:
-        flags.append("the reference takes less than 20 us: calling costs more than computing")
+        flags.append("the reference takes less than 100 us: calling it costs as much as what it computes")
     if measured.loaded:
         flags.append(f"loaded machine: something else ran in {measured.loud:.0%} of the rounds")
     for name in measured.too_wide:

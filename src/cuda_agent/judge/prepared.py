@@ -154,6 +154,8 @@ def owned(op: str) -> Callable[[WorkerFault], InvalidTask]:
                 return InvalidTask(f"{place} needs more memory than there is for it")
             case "error" if detail.get("kind") == "task":
                 return InvalidTask(str(detail.get("message")))
+            case "error" if detail.get("kind") == "output":
+                return InvalidTask(f"{place}: {detail.get('message')}")
             case "error":
                 frames = detail.get("frames") or []
                 at = f" ({frames[-1]})" if frames else ""

@@ -179,11 +179,11 @@ def timed_mismatch(sample: Sample, reference: Value, got: Value) -> str | None:
     if fault is not None:
         return fault
     rows = zip(sample.expected.leaves, expected.ordered(reference), expected.ordered(got), strict=True)
-    for leaf, (spec, want_data), (_, got_data) in rows:
+    for leaf, (spec, want_data), (own, got_data) in rows:
         if isinstance(leaf, ExactLeaf):
-            count = int(np.count_nonzero(values.exact(spec, want_data) != values.exact(spec, got_data)))
+            count = int(np.count_nonzero(values.exact(spec, want_data) != values.exact(own, got_data)))
         else:
-            count = native.outside(values.floats(spec, want_data), values.floats(spec, got_data), 2 * leaf.share)
+            count = native.outside(values.floats(spec, want_data), values.floats(own, got_data), 2 * leaf.share)
         if count > 0.005 * spec.numel:
             return f"{count} of {spec.numel} elements are not those of its inputs"
     want_numbers, numbers = values.numbers(reference.tree), values.numbers(got.tree)

@@ -42,7 +42,8 @@ LIFE_SECONDS, LIFE_CALLS = 0.8, 64
 """What one worker of each candidate goes through at least, in checked calls after the timed ones if need be, so that
 answers that go wrong after a while are seen; never more than LIFE_SECONDS for that."""
 FLOOR_BYTES = 1 << 20
-TOO_FAST_S = 20e-6
+TOO_FAST_S = 100e-6
+"""Less than what a call through the worker's own code costs, which that worker could cut down."""
 LOADED = 0.25
 """Of the rounds dropped, more than this share is a loaded machine."""
 

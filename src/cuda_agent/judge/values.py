@@ -165,6 +165,23 @@ def tensor_order(tree: Any) -> list[int]:
     return []
 
 
+def tensor_paths(tree: Any) -> list[str]:
+    """Where each tensor stands in the structure, as Python would index it, in the order of `tensor_order`."""
+    kind = tree[0]
+    if kind == "t":
+        return [""]
+    if kind in "ul":
+        return [f"[{i}]{path}" for i, child in enumerate(tree[1:]) for path in tensor_paths(child)]
+    if kind == "d":
+        pairs = sorted(tree[1:], key=lambda kv: repr(kv[0]))
+        return [f"[{_key(key)}]{path}" for key, child in pairs for path in tensor_paths(child)]
+    return []
+
+
+def _key(tree: Any) -> str:
+    return repr(tree[1]) if tree[0] == "s" else str(tree[-1])
+
+
 def describe(tree: Any, specs: Sequence[Spec]) -> str:
     """The structure for a person: `tuple(float32[4, 8], int64[4])`."""
     kind = tree[0]

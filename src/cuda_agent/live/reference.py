@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from cuda_agent.errors import TaskError
-from cuda_agent.sources import local_imports, read_text
+from cuda_agent.sources import local_imports, parsed, read_text
 
 FORM = "package.module:attribute or file.py:attribute"
 
@@ -46,7 +46,7 @@ def _class_files(folder: Path, file: Path, module: str, attribute: str) -> dict[
     """The task of a class that `file` defines at its top level; None where it does not."""
     try:
         source = read_text(file)
-        tree = ast.parse(source)
+        tree = parsed(source)
     except SyntaxError as error:
         raise TaskError(f"{file.name}: line {error.lineno}: {error.msg}") from None
     except (OSError, ValueError) as error:

@@ -101,7 +101,7 @@ class Harness:
             return {"error": {"kind": error.kind, "message": str(error)[:4000]}}
         except MemoryError:
             return {"error": {"kind": "memory", "message": "out of memory"}}
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: it is the code's own, not ours
             return {"error": describe_exception(error)}
 
     # -- requests ---------------------------------------------------------------------------------------------------

@@ -87,6 +87,7 @@ class Zygote:
         start = _START.format(root=_PACKAGE_ROOT, fd=theirs.fileno(), compiler=with_compiler)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", start],
+            cwd="/",
             env=environment,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,

@@ -277,6 +277,10 @@ class _Writer:
                 value = decode(i.value)
                 yield f"    if {name} != {value!r}:"
                 yield f'        raise ValueError(f"these kernels were written for {name} = {value!r}, not {{{name}}}")'
+            elif name in self._forward_reads:
+                yield f"    if {name}.shape != {tuple(i.shape)}:"
+                told = f"these kernels were written for {name} of shape {tuple(i.shape)}, not {{tuple({name}.shape)}}"
+                yield f'        raise ValueError(f"{told}")'
             if i.shape and name in self._forward_reads:
                 yield f"    if not {name}.is_contiguous():"
                 yield f"        {name} = {name}.contiguous()"

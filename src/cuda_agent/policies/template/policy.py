@@ -102,7 +102,7 @@ def _trace(work: _Work) -> Generator[Message, list[str], tuple[Graph | None, str
     answers = yield says("I trace the module to see its operators.", call("bash", command=command, timeout_s=120))
     if "exit code 0" not in answers[0].splitlines()[:1]:
         return None, f"the trace did not run: {answers[0][-400:]}"
-    answers = yield says("The graph as it was traced:", call("read", path="graph.json", max_chars=4_000_000))
+    answers = yield says("I read the graph that was traced.", call("read", path="graph.json", max_chars=4_000_000))
     try:
         graph = Graph.model_validate_json(answers[0].strip())
     except ValidationError as error:

@@ -6,6 +6,7 @@ from torch import nn
 CASE = {
     "task": "row_mean",
     "about": "a result that is an inner slice of a larger block, with an offset",
+    "measure": True,
 }
 
 

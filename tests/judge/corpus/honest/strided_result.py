@@ -6,6 +6,7 @@ from torch import nn
 CASE = {
     "task": "gelu",
     "about": "every second column of a wider block",
+    "measure": True,
 }
 
 

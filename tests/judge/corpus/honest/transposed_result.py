@@ -6,6 +6,7 @@ from torch import nn
 CASE = {
     "task": "scale_transpose",
     "about": "a result with other strides than the reference's",
+    "measure": True,
 }
 
 
