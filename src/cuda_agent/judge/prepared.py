@@ -408,7 +408,7 @@ class _Preparation:
         self.reference.put_state(other)
         if not self._matters(base, base.inputs):
             self.reference.put_state(states[0])
-            return "the output does not depend on the weights"
+            return "the output does not depend on the weights: with others it stays within the bounds of rounding"
         ignored = []
         if self.fast and len(parameters) <= MAX_PARAMETER_CHECKS:
             for i in parameters:
