@@ -69,7 +69,7 @@ def test_a_run_from_its_start_to_its_folder(command: Command, task: Path, enviro
 
 @pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on_and_the_run_does(command: Command, task: Path, environment: dict[str, str]) -> None:
-    argv = [sys.executable, "-m", "cuda_agent", "optimize", str(task), "--seconds", "30"]
+    argv = [sys.executable, "-m", "cuda_agent", "optimize", str(task), "--seconds", "120"]
     process = subprocess.Popen(
         argv, cwd=task.parent, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -81,6 +81,6 @@ def test_ctrl_c_says_how_to_go_on_and_the_run_does(command: Command, task: Path,
     assert process.returncode == 130
     assert said == f"interrupted: go on with it: cuda-agent optimize --resume {folder.name}\n"
     assert f"{folder.name}  optimize interrupted" in command("show").stdout
-    done = command("optimize", "--resume", folder.name)
+    done = command("optimize", "--resume", folder.name, "--seconds", "30")
     assert done.returncode == 0 and f"going on with run {folder.name}" in done.stdout
     assert "first result" not in done.stdout

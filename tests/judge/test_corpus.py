@@ -38,7 +38,7 @@ PR_SET_CHILD_SUBREAPER = 36
 def bait() -> Iterator[Bait]:
     """Secrets in a file, in the environment and in another process's; two listeners; a place for marks."""
     home = Path.home() / "tmp"
-    home.mkdir(exist_ok=True)
+    home.mkdir(parents=True, exist_ok=True)
     words = tuple(f"{secrets.token_hex(12)}" for _ in range(3))
     reached = secrets.token_hex(12)
     with contextlib.ExitStack() as stack:

@@ -70,8 +70,7 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(console.NOT_CORRECT)
     except OSError as error:
-        console.note(f"error: {console.failed(error)}", style="red")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what could not be written is not tried again at the end
+        console.tell_failure(error)
         sys.exit(console.FAILED)
     except Exception:
         traceback.print_exc()

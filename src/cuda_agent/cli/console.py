@@ -60,10 +60,15 @@ def exit_code(error: BaseException) -> int:
     return UNUSABLE if isinstance(error, UsageError) else FAILED
 
 
-def failed(error: OSError) -> str:
-    """What the machine did not do, in one line: a full disk, a folder that is gone."""
+def tell_failure(error: OSError) -> None:
+    """One line on what the machine did not do (a full disk, a folder that is gone); a stdout that cannot be written to
+    is not tried again."""
     where = f": {error.filename}" if error.filename else ""
-    return f"{error.strerror or error}{where}"
+    note(f"error: {error.strerror or error}{where}", style="red")
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
@@ -82,7 +87,7 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
         except OSError as error:
             if isinstance(error, BrokenPipeError):
                 raise
-            note(f"error: {failed(error)}", style="red")
+            tell_failure(error)
             code = FAILED
         except KeyboardInterrupt as error:
             note(f"interrupted{': ' + str(error) if str(error) else ''}")
