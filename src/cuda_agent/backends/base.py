@@ -5,7 +5,7 @@ A new backend is one file and one line under `[project.entry-points."cuda_agent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path, PurePath
@@ -20,13 +20,16 @@ GROUP = "cuda_agent.backends"
 
 @dataclass(frozen=True)
 class Built:
-    """A built kernel; `log` is all that the compiler said when it ran, `seconds` how long this call took."""
+    """A built kernel; `log` is all that the compiler said when it ran, `seconds` how long this call took.
+
+    `resources`: what each function takes of the device, where the compiler tells."""
 
     library: Path
     signatures: dict[str, Any]
     log: str
     seconds: float
     cached: bool
+    resources: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 class Backend(Protocol):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import cuda_agent.runtime
 from cuda_agent.backends.base import backend_for
-from cuda_agent.runtime import BuildCache, beside
+from cuda_agent.runtime import CUDA_SUFFIXES, BuildCache, beside
+from cuda_agent.runtime.loader import CPP_SUFFIXES
 from cuda_agent.sandbox import Runner, run_plain
 
 _INIT = '"""The part of cuda-agent that a solution needs to build and call its kernels."""\n'
@@ -23,7 +24,7 @@ def export(
     Kernels are built (with `runner`) to learn their signatures. Raises BuildError or MachineError where one does not.
     """
     cache = cache or BuildCache.from_environment()
-    kernels = [name for name in files if name.startswith("kernels/") and name.endswith((".cpp", ".cc", ".cxx"))]
+    kernels = [name for name in files if name.startswith("kernels/") and name.endswith((*CPP_SUFFIXES, *CUDA_SUFFIXES))]
     with tempfile.TemporaryDirectory(prefix="cuda-agent-") as scratch:
         _write(files, Path(scratch))
         for kernel in kernels:

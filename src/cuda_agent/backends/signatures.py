@@ -30,6 +30,9 @@ _FUNCTIONS = ("function_declarator", "abstract_function_declarator")
 _DECLARED = (*_DECLARATORS, *_REFERENCES, *_FUNCTIONS, "parenthesized_declarator", "abstract_parenthesized_declarator")
 
 
+STREAM = "cudaStream_t"
+
+
 class Refused(Exception):
     """A function that cannot be called from Python; the message says why."""
 
@@ -37,12 +40,13 @@ class Refused(Exception):
 class Found:
     """What a text declares: function nodes by name, those in `extern "C"` apart, and its type names."""
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, parser: tree_sitter.Parser | None = None) -> None:
         self.c: dict[str, list[Node]] = defaultdict(list)
         self.other: dict[str, list[Node]] = defaultdict(list)
         self.typedefs: dict[str, str | None] = {}
-        self._tree = _parser().parse(text)
-        waiting = [(self._tree.root_node, False)]
+        self._tree = (parser or _parser()).parse(text)
+        self.root = self._tree.root_node
+        waiting = [(self.root, False)]
         while waiting:
             node, in_c = waiting.pop()
             waiting += self._visit(node, in_c)
@@ -75,10 +79,9 @@ class Found:
         return inside[::-1]
 
     def _function(self, node: Node, in_c: bool) -> None:
-        declarator = _function_declarator(node)
-        name = None if declarator is None else declarator.child_by_field_name("declarator")
-        if name is not None and name.type == "identifier":
-            (self.c if in_c else self.other)[_text(name)].append(node)
+        name = name_of(node)
+        if name:
+            (self.c if in_c else self.other)[name].append(node)
 
     def _typedef(self, node: Node) -> None:
         target = node.child_by_field_name("type")
@@ -102,6 +105,10 @@ class Found:
         """The function that the library exports as `name`. Raises Refused."""
         nodes = self.c.get(name) or self.other.get(name) or []
         nodes = [node for node in nodes if node.type == "function_definition"] or nodes
+        return self.read(name, nodes)
+
+    def read(self, name: str, nodes: list[Node]) -> Function:
+        """The function that all of `nodes` declare alike. Raises Refused."""
         if not nodes:
             raise Refused("its declaration was not found in the source")
         functions = [_function(name, node, self.typedefs) for node in nodes]
@@ -126,7 +133,7 @@ def parse_signatures(tree: SourceTree, library: Path, run: Run) -> Signatures:
             functions += more
     for name, nodes in (found.other | found.c).items():
         if name not in exported and name not in unsupported:
-            unsupported[name] = _why_not_exported(nodes, name in found.c)
+            unsupported[name] = why_not_exported(nodes, name in found.c)
     ordered = sorted(functions, key=lambda function: _position(tree.text, function.name))
     return Signatures(tree.digest, tuple(ordered), dict(sorted(unsupported.items())))
 
@@ -201,6 +208,8 @@ def _parameter(index: int, node: Node, typedefs: dict[str, str | None]) -> Param
     if len(kinds) > 1:
         raise Refused(f"{where} is a pointer to a pointer or to an array; take a pointer to numbers")
     base = _named_type(spelled) or _text(spelled)
+    if base == STREAM and not kinds:
+        return Parameter(name, base, "stream", "any")
     dtype = dtype_of(base, typedefs)
     known = dtype is not None and (bool(kinds) or dtype in SCALARS)
     if not known or dtype is None:
@@ -224,6 +233,13 @@ def _declared(node: Node | None) -> tuple[list[str], str]:
     return kinds, _text(node) if node is not None and node.type == "identifier" else ""
 
 
+def name_of(node: Node) -> str:
+    """The name of the function that `node` declares; empty where it declares none by a plain name."""
+    declarator = _function_declarator(node)
+    name = None if declarator is None else declarator.child_by_field_name("declarator")
+    return _text(name) if name is not None and name.type == "identifier" else ""
+
+
 def _function_declarator(node: Node) -> Node | None:
     """The function declarator of a declaration, through pointers and references to what it returns."""
     declarator = node.child_by_field_name("declarator")
@@ -244,7 +260,7 @@ def _named_type(node: Node) -> str | None:
     return " ".join(_text(node).split())
 
 
-def _why_not_exported(nodes: list[Node], in_c: bool) -> str:
+def why_not_exported(nodes: list[Node], in_c: bool) -> str:
     storage = {_text(c) for node in nodes for c in node.children if c.type == "storage_class_specifier"}
     if "static" in storage:
         return "it is static"

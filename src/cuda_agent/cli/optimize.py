@@ -83,8 +83,8 @@ def _only_what_a_run_takes(context: typer.Context) -> None:
 def _check_backend(name: str) -> None:
     from cuda_agent.backends import get_backend
 
-    if name != "auto":
-        get_backend(name)
+    if name != "auto" and get_backend(name).name != "cpp":
+        raise UsageError(f"backend {name!r}: this version writes kernels with cpp only; it judges on the device cpu")
 
 
 def _show(result: Result) -> int:

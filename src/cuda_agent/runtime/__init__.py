@@ -10,12 +10,14 @@ Pointers take contiguous CPU tensors of exactly the element type, or None for a 
 
 from cuda_agent.runtime.cache import BuildCache, Entry, Key
 from cuda_agent.runtime.compiler import FLAGS, Built, Completed, Parser, Run, build, run_program
+from cuda_agent.runtime.cuda_build import CUDA_SUFFIXES, build_cuda
 from cuda_agent.runtime.errors import CompilerMissing, KernelBuildError, KernelError
 from cuda_agent.runtime.loader import Kernels, load_kernels, root_of, set_signature_parser
 from cuda_agent.runtime.signatures import Function, Parameter, Signatures, beside, read_beside
 from cuda_agent.runtime.sourcetree import SourceTree, read_tree
 
 __all__ = [
+    "CUDA_SUFFIXES",
     "FLAGS",
     "BuildCache",
     "Built",
@@ -34,6 +36,7 @@ __all__ = [
     "SourceTree",
     "beside",
     "build",
+    "build_cuda",
     "load_kernels",
     "read_beside",
     "read_tree",

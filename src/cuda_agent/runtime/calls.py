@@ -7,7 +7,7 @@ the usual arguments, and a careful path that accepts the unusual ones and words 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -32,6 +32,10 @@ def disable_kernels() -> None:
     _disabled = True
 
 
+def kernels_disabled() -> bool:
+    return _disabled
+
+
 class _Nothing:
     """Stands where a C function would."""
 
@@ -42,23 +46,39 @@ class _Nothing:
         return self._result
 
 
-def bind(address: Any, function: Function) -> Callable[..., Any]:
-    """`address` (of a ctypes library) as a Python function that checks what it is given."""
+def bind(address: Any, function: Function, device: str = "cpu") -> Callable[..., Any]:
+    """`address` (of a ctypes library) as a Python function that checks what it is given; tensors lie on `device`. A
+    parameter of kind `stream` gets torch's current stream by itself."""
     address.argtypes = [_ctype(parameter) for parameter in function.parameters]
     address.restype = None if function.returns == "void" else _CTYPES[function.returns]
     if _disabled:
         address = _Nothing(function)
-    careful = _Careful(address, function)
-    names = [f"a{index}" for index in range(len(function.parameters))]
-    scope: dict[str, Any] = {"address": address, "careful": careful}
-    checks = [_fast_check(name, p, scope) for name, p in zip(names, function.parameters, strict=True)]
-    passed = [f"{n}.data_ptr()" if p.kind == "pointer" else n for n, p in zip(names, function.parameters, strict=True)]
+    careful = _Careful(address, function, device)
+    taken = [p for p in function.parameters if p.kind != "stream"]
+    names = [f"a{index}" for index in range(len(taken))]
+    scope: dict[str, Any] = {"address": address, "careful": careful, "stream": current_stream}
+    checks = [fast_check(name, p, scope, device) for name, p in zip(names, taken, strict=True)]
+    given = iter(names)
+    passed = [_passed(p, given) for p in function.parameters]
     listed, check = f"[{', '.join(names)}]", " and ".join(checks) or "True"
     exec(_SOURCE.format(names=listed, check=check, passed=", ".join(passed)), scope)
     call: Callable[..., Any] = scope["call"]
     call.__name__ = call.__qualname__ = function.name
     call.__doc__ = str(function)
     return call
+
+
+def _passed(parameter: Parameter, names: Iterator[str]) -> str:
+    if parameter.kind == "stream":
+        return "stream()"
+    name = next(names)
+    return f"{name}.data_ptr()" if parameter.kind == "pointer" else name
+
+
+def current_stream() -> int:
+    """The handle of torch's current stream on its current device."""
+    handle: int = torch._C._cuda_getCurrentRawStream(torch.cuda.current_device())
+    return handle
 
 
 _SOURCE = """
@@ -78,10 +98,10 @@ def _ctype(parameter: Parameter) -> Any:
     return _CTYPES[parameter.dtype] if parameter.kind == "scalar" else ctypes.c_void_p
 
 
-def _fast_check(name: str, parameter: Parameter, scope: dict[str, Any]) -> str:
+def fast_check(name: str, parameter: Parameter, scope: dict[str, Any], device: str = "cpu") -> str:
     """A cheap expression that is true only for an argument that may be passed on as it is."""
     if parameter.kind == "pointer":
-        usual = f"{name}.is_cpu and {name}.is_contiguous()"
+        usual = f"{name}.is_{device} and {name}.is_contiguous()"
         if parameter.dtype == "any":
             return usual
         scope[parameter.dtype] = getattr(torch, parameter.dtype, None)
@@ -102,34 +122,43 @@ def _range(dtype: str) -> tuple[int, int]:
 
 
 class _Careful:
-    """Converts any argument that has one meaning; else raises a TypeError, ValueError or OverflowError."""
+    """Calls with any arguments that have one meaning; else raises a TypeError, ValueError or OverflowError."""
 
-    def __init__(self, address: Any, function: Function) -> None:
-        self.address = address
-        self.function = function
+    def __init__(self, address: Any, function: Function, device: str) -> None:
+        self.address, self.function, self.device = address, function, device
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
-        parameters = self.function.parameters
-        if len(args) != len(parameters):
-            raise TypeError(f"{self.function} takes {len(parameters)} arguments, {len(args)} given")
-        return self.address(*[self._converted(i, p, a) for i, (p, a) in enumerate(zip(parameters, args, strict=True))])
-
-    def _converted(self, index: int, parameter: Parameter, value: Any) -> Any:
-        try:
-            return _pointer(parameter, value) if parameter.kind == "pointer" else _scalar(parameter, value)
-        except (TypeError, ValueError, OverflowError) as error:
-            called = f"argument {index + 1} ({parameter.type} {parameter.name})".replace(" )", ")")
-            raise type(error)(f"{self.function.name}(), {called}: {error}") from None
+        values = iter(converted(self.function, args, self.device))
+        return self.address(
+            *[current_stream() if p.kind == "stream" else next(values) for p in self.function.parameters]
+        )
 
 
-def _pointer(parameter: Parameter, value: Any) -> int | None:
+def converted(function: Function, args: tuple[Any, ...], device: str) -> list[Any]:
+    """The arguments as C takes them: addresses, None, numbers. What has no one meaning is an error that names it."""
+    parameters = [p for p in function.parameters if p.kind != "stream"]
+    if len(args) != len(parameters):
+        raise TypeError(f"{function} takes {len(parameters)} arguments, {len(args)} given")
+    return [_converted(function, i, p, a, device) for i, (p, a) in enumerate(zip(parameters, args, strict=True))]
+
+
+def _converted(function: Function, index: int, parameter: Parameter, value: Any, device: str) -> Any:
+    try:
+        return _pointer(parameter, value, device) if parameter.kind == "pointer" else _scalar(parameter, value)
+    except (TypeError, ValueError, OverflowError) as error:
+        called = f"argument {index + 1} ({parameter.type} {parameter.name})".replace(" )", ")")
+        raise type(error)(f"{function.name}(), {called}: {error}") from None
+
+
+def _pointer(parameter: Parameter, value: Any, device: str) -> int | None:
+    where = device.upper()
     wanted = "any dtype" if parameter.dtype == "any" else parameter.dtype
     if value is None:
         return None
     if not isinstance(value, torch.Tensor):
-        raise TypeError(f"a contiguous CPU tensor of {wanted} is expected, given {_described(value)}")
-    if value.device.type != "cpu":
-        raise ValueError(f"a CPU tensor is expected, given one on {value.device}")
+        raise TypeError(f"a contiguous {where} tensor of {wanted} is expected, given {_described(value)}")
+    if value.device.type != device:
+        raise ValueError(f"a {where} tensor is expected, given one on {value.device}")
     if value.layout is not torch.strided:
         raise ValueError(f"a dense tensor is expected, given one with layout {value.layout}")
     if parameter.dtype != "any" and str(value.dtype).removeprefix("torch.") not in _accepted(parameter.dtype):

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from cuda_agent.runtime.cache import BuildCache
-from cuda_agent.runtime.compiler import Parser, build, run_program
+from cuda_agent.runtime.compiler import LIBRARY, Parser, build, run_program
+from cuda_agent.runtime.cuda_build import CUBIN, CUDA_SUFFIXES, build_cuda
 from cuda_agent.runtime.errors import KernelError
-from cuda_agent.runtime.signatures import Signatures, read_beside
+from cuda_agent.runtime.signatures import Function, Signatures, read_beside
 from cuda_agent.runtime.sourcetree import SourceTree, read_tree
 
 CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
@@ -29,19 +30,33 @@ def set_signature_parser(parser: Parser | None) -> None:
 
 
 class Kernels:
-    """The `extern "C"` functions of one source as attributes."""
+    """The functions of one source as attributes: `extern "C"` ones to call, `__global__` ones to launch."""
 
-    def __init__(self, path: str, library: Any, signatures: Signatures) -> None:
-        from cuda_agent.runtime.calls import bind
-
+    def __init__(self, path: str, built: Path, signatures: Signatures) -> None:
         self._path = path
         self._signatures = signatures
-        self._library = library
+        cuda = Path(path).suffix in CUDA_SUFFIXES
+        self._library = _opened(built, path) if built.name == LIBRARY else None
+        cubin = None
+        if cuda:
+            from cuda_agent.runtime.cuda_launch import Cubin
+
+            cubin = Cubin(built.with_name(CUBIN), path)
         for function in signatures.functions:
-            try:
-                setattr(self, function.name, bind(getattr(library, function.name), function))
-            except AttributeError:
-                raise KernelError(f"{path}: the library has no function {function.name}") from None
+            setattr(self, function.name, self._bound(function, cubin, "cuda" if cuda else "cpu"))
+
+    def _bound(self, function: Function, cubin: Any, device: str) -> Any:
+        from cuda_agent.runtime.calls import bind
+
+        if function.launch:
+            from cuda_agent.runtime.cuda_launch import Launcher
+
+            return Launcher(cubin, function)
+        try:
+            call = bind(getattr(self._library, function.name), function, device)
+        except AttributeError:
+            raise KernelError(f"{self._path}: the library has no function {function.name}") from None
+        return _checked(call, self._library, self._path) if device == "cuda" else call
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
@@ -50,7 +65,9 @@ class Kernels:
         if reason is not None:
             raise AttributeError(f"{self._path}: {name} cannot be called from Python: {reason}")
         offered = ", ".join(function.name for function in self._signatures.functions) or "none"
-        hint = 'functions are those declared extern "C"'
+        hint = 'functions are those declared extern "C"' + (
+            " or __global__" if self._path.endswith(CUDA_SUFFIXES) else ""
+        )
         raise AttributeError(f"{self._path} has no function {name!r}; it has: {offered} ({hint})")
 
     def __dir__(self) -> list[str]:
@@ -69,16 +86,19 @@ def load_kernels(path: str | os.PathLike[str]) -> Kernels:
 
     folder = _folder_of(sys._getframe(1).f_globals.get("__file__"))
     source = Path(os.path.abspath(folder / path))
-    if source.suffix not in CPP_SUFFIXES:
-        raise KernelError(f"{source.name}: kernels are C++ sources ({', '.join(CPP_SUFFIXES)})")
+    if source.suffix not in CPP_SUFFIXES + CUDA_SUFFIXES:
+        raise KernelError(
+            f"{source.name}: kernels are C++ sources ({', '.join(CPP_SUFFIXES)}) or CUDA ({', '.join(CUDA_SUFFIXES)})"
+        )
     if not source.is_file():
         raise KernelError(f"no kernel source {source} (the path {str(path)!r} is relative to {folder})")
     tree = read_tree(source, root_of(source, folder))
     stored = read_beside(source, tree.digest)
     parser = _parser if stored is not None else _required_parser(tree)
-    built = build(tree, cache=BuildCache.from_environment(), parser=parser)
+    make = build_cuda if source.suffix in CUDA_SUFFIXES else build
+    built = make(tree, cache=BuildCache.from_environment(), parser=parser)
     signatures = stored or built.signatures or _required_parser(tree)(tree, built.library, run_program)
-    return Kernels(tree.main, _opened(built.library, tree.main), signatures)
+    return Kernels(tree.main, built.library, signatures)
 
 
 def root_of(source: Path, folder: Path) -> Path:
@@ -101,6 +121,23 @@ def _required_parser(tree: SourceTree) -> Parser:
         where = f"{tree.root / tree.main}.sig.json"
         raise KernelError(f"{where} is missing or older than its source; run: cuda-agent build {tree.root}")
     return _parser
+
+
+def _checked(call: Callable[..., Any], library: Any, path: str) -> Callable[..., Any]:
+    """`call`, after which a launch that failed inside it is an error."""
+    last_error = library.cuda_agent_last_error
+    last_error.argtypes, last_error.restype = [], ctypes.c_char_p
+
+    def checked(*args: Any) -> Any:
+        result = call(*args)
+        error = last_error()
+        if error:
+            raise KernelError(f"{path}: {call.__name__}() left a CUDA error: {error.decode()}")
+        return result
+
+    checked.__name__ = checked.__qualname__ = call.__name__
+    checked.__doc__ = call.__doc__
+    return checked
 
 
 def _opened(library: Path, path: str) -> Any:

@@ -45,11 +45,15 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Function:
-    """An `extern "C"` function; `returns` is "void" or the dtype of the number that it returns."""
+    """A function that Python calls, `extern "C"`; or, with `launch`, a `__global__` one that it launches.
+
+    `returns` is "void" or the dtype of the number that it returns, `symbol` its name in the built file."""
 
     name: str
     returns: str
     parameters: tuple[Parameter, ...]
+    launch: bool = False
+    symbol: str = ""
 
     def __str__(self) -> str:
         listed = ", ".join(f"{p.type} {p.name}".strip() for p in self.parameters)
@@ -64,16 +68,18 @@ class Signatures:
     functions: tuple[Function, ...]
     unsupported: dict[str, str]
 
-    def to_json(self) -> str:
-        functions = [asdict(function) for function in self.functions]
+    def as_data(self) -> dict[str, Any]:
+        functions = [_function_data(function) for function in self.functions]
         unsupported = [{"name": name, "reason": reason} for name, reason in self.unsupported.items()]
-        data = {
+        return {
             "schema": SCHEMA,
             "source_sha256": self.digest,
             "functions": functions,
             "unsupported": unsupported,
         }
-        return json.dumps(data, indent=1) + "\n"
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_data(), indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Signatures:
@@ -89,12 +95,18 @@ class Signatures:
             raise KernelError(f"no valid signatures: {type(error).__name__}: {error}") from None
 
 
+def _function_data(function: Function) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": function.name, "returns": function.returns}
+    data["parameters"] = [asdict(parameter) for parameter in function.parameters]
+    return data | ({"launch": True, "symbol": function.symbol} if function.launch else {})
+
+
 def _function(row: dict[str, Any]) -> Function:
     parameters = tuple(_parameter(p) for p in row["parameters"])
     returns = str(row["returns"])
     if returns != "void" and returns not in SCALARS:
         raise ValueError(f"{row['name']} returns {returns!r}")
-    return Function(str(row["name"]), returns, parameters)
+    return Function(str(row["name"]), returns, parameters, bool(row.get("launch", False)), str(row.get("symbol", "")))
 
 
 def _parameter(row: dict[str, Any]) -> Parameter:

@@ -1,0 +1,2 @@
+// A stand-in: what device code needs of it is built into NVRTC.
+#pragma once

@@ -1,0 +1,2 @@
+// A stand-in: printf is built into NVRTC.
+#pragma once
