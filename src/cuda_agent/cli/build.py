@@ -13,7 +13,7 @@ from cuda_agent.errors import BuildError, SolutionError
 
 @guarded
 def build(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with kernels/*.cpp.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with kernels/*.cpp or kernels/*.cu.")],
 ) -> int:
     """Compile the kernels below FOLDER and write each one's signatures beside it, where the runtime reads them.
 
@@ -32,6 +32,8 @@ def build(
             continue
         how = "unchanged" if built.cached else f"built in {built.seconds:.1f} s"
         say(f"{kernel}: {how}; {', '.join(map(_signature, built.signatures['functions']))}")
+        for name, used in built.resources.items():
+            say(f"  {name}: " + ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in used.items()))
     return NOT_CORRECT if failed else OK
 
 
