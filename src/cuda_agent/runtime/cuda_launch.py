@@ -151,6 +151,7 @@ class _Submit:
         self._local = threading.local()
         self._raised: set[int] = set()
         self._off = calls.kernels_disabled()
+        self._order = driver().cuLaunchKernel
 
     def __call__(self, device: int | None, *values: Any) -> None:
         if self._off:
@@ -162,7 +163,7 @@ class _Submit:
         except AttributeError:
             buffer, extra = self._local.made = _parameters(self._packer.size)
         self._packer.pack_into(buffer, 0, *values)
-        if torch.cuda.current_device() != device:
+        if torch._C._cuda_getDevice() != device:
             with torch.cuda.device(device):
                 self._submit(device, extra)
         else:
@@ -172,10 +173,10 @@ class _Submit:
         if self._sizes[6] > _FREE_SHARED and device not in self._raised:
             self._allow_shared(device)
         stream = torch._C._cuda_getCurrentRawStream(device)
-        code = driver().cuLaunchKernel(self._kernel, *self._sizes, stream, None, extra)
+        code = self._order(self._kernel, *self._sizes, stream, None, extra)
         if code == _INVALID_CONTEXT:  # a thread in which nothing of torch has run yet
             torch.cuda.set_device(device)
-            code = driver().cuLaunchKernel(self._kernel, *self._sizes, stream, None, extra)
+            code = self._order(self._kernel, *self._sizes, stream, None, extra)
         if code:
             grid, block, shared = self._sizes[:3], self._sizes[3:6], self._sizes[6]
             raise KernelError(
