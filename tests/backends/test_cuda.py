@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from cuda_agent.backends import BuildCache, get_backend
+from cuda_agent.backends import BuildCache, Built, get_backend
+from cuda_agent.backends.cuda_signatures import plain_name
 from cuda_agent.errors import BuildError
 from cuda_agent.runtime.cuda_build import nvcc_path
 from cuda_agent.runtime.nvcc_messages import cut_nvcc
 from cuda_agent.sandbox import SandboxedRunner
 
-HAS_NVRTC = importlib.util.find_spec("cuda") is not None
+HAS_NVRTC = all(importlib.util.find_spec(name) for name in ("cuda", "cuda.core"))
 needs_a_compiler = pytest.mark.skipif(not HAS_NVRTC and nvcc_path() is None, reason="there is no CUDA compiler")
 needs_nvcc = pytest.mark.skipif(nvcc_path() is None, reason="there is no nvcc")
 
@@ -27,6 +28,8 @@ extern "C" __global__ void scale(float* __restrict__ out, const float* x, float 
     if (i < n) out[i] = s * twice(x[i]) + sqrtf(x[i]);
 }
 __global__ void __launch_bounds__(128) plain(int* out, bool on) { out[0] = on; }
+// launched by others as plain<<<1, 1>>>(out, true)
+namespace inner { __global__ void spaced(int* out) { out[0] = 1; } }
 template <int N> __global__ void templated(int* out) { out[0] = N; }
 """
 MORE = "#pragma once\n__global__ void in_a_header(double* out) { out[0] = 1; }\n"
@@ -39,7 +42,7 @@ static void helper() {}
 """
 
 
-def build(folder: Path, text: str, **more: str):  # type: ignore[no-untyped-def]
+def build(folder: Path, text: str, **more: str) -> Built:
     (folder / "kernels").mkdir(exist_ok=True)
     for name, content in {"k.cu": text, **{f"{n}.cuh": c for n, c in more.items()}}.items():
         (folder / "kernels" / name).write_text(content)
@@ -52,15 +55,26 @@ def test_device_code_becomes_a_cubin_with_what_it_takes(tmp_path: Path) -> None:
     built = build(tmp_path, DEVICE, more=MORE)
     assert built.library.name == "kernel.cubin" and built.library.read_bytes()[:4] == b"\x7fELF"
     functions = {f["name"]: f for f in built.signatures["functions"]}
-    assert set(functions) == {"scale", "plain", "in_a_header"} and all(f["launch"] for f in functions.values())
+    assert set(functions) == {"scale", "plain", "in_a_header", "spaced"} and all(
+        f["launch"] for f in functions.values()
+    )
     assert functions["scale"]["symbol"] == "scale" and functions["plain"]["symbol"].startswith("_Z5plain")
     kinds = [(p["kind"], p["dtype"], p["const"]) for p in functions["scale"]["parameters"]]
     assert kinds == [("pointer", "float32", False), ("pointer", "float32", True), ("scalar", "float32", False),
                      ("scalar", "int64", False)]  # fmt: skip
     assert [row["name"] for row in built.signatures["unsupported"]] == ["templated"]
+    assert functions["spaced"]["symbol"].startswith("_ZN5inner6spaced") and set(built.resources) == set(functions)
     assert built.resources["scale"]["registers"] > 0 and built.resources["scale"]["spill_bytes"] == 0
     assert build(tmp_path, DEVICE, more=MORE).cached
     assert not build(tmp_path, DEVICE, more=MORE.replace("= 1", "= 2")).cached
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [("k", "k"), ("_Z2k3Pf", "k3"), ("_Z3a1kPf", "a1k"), ("_ZN2ns3a1kEPi", "a1k"), ("_ZN12_GLOBAL__N_11kEPf", "k")],
+)
+def test_names_of_symbols(symbol: str, name: str) -> None:
+    assert plain_name(symbol) == name
 
 
 @needs_nvcc

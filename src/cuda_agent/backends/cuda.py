@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cuda_agent.backends.base import Built
 from cuda_agent.backends.building import built_by, store_signatures
-from cuda_agent.backends.cuda_signatures import parse_cuda_signatures
+from cuda_agent.backends.cuda_signatures import parse_cuda_signatures, plain_name
 from cuda_agent.runtime import CUDA_SUFFIXES, BuildCache, build_cuda
 from cuda_agent.sandbox import Runner
 
@@ -27,12 +27,13 @@ class CudaBackend:
         started = time.monotonic()
         tree, built, signatures = built_by(build_cuda, parse_cuda_signatures, folder, kernel, cache, runner)
         store_signatures(tree, signatures)
+        used = {plain_name(symbol): row for symbol, row in resources(built.log).items()}
         seconds = time.monotonic() - started
-        return Built(built.library, signatures.as_data(), built.log, seconds, built.cached, resources(built.log))
+        return Built(built.library, signatures.as_data(), built.log, seconds, built.cached, used)
 
 
 def resources(log: str) -> dict[str, dict[str, int]]:
-    """What ptxas says each kernel takes: registers a thread, bytes of static shared memory, bytes of spills."""
+    """What ptxas says each kernel takes, by its symbol: registers a thread, bytes of static shared memory, of spills."""
     found: dict[str, dict[str, int]] = {}
     current: dict[str, int] = {}
     for line in log.splitlines():

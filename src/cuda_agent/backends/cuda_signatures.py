@@ -23,6 +23,8 @@ from cuda_agent.runtime import Function, KernelBuildError, Run, Signatures, Sour
 from cuda_agent.runtime.compiler import LIBRARY
 from cuda_agent.runtime.cuda_build import CUBIN
 
+_LENGTH = re.compile(r"\d+")
+
 
 def parse_cuda_signatures(tree: SourceTree, built: Path, run: Run) -> Signatures:
     """A `cuda_agent.runtime.Parser` for `.cu`. Raises KernelBuildError if what was built cannot be read."""
@@ -89,16 +91,25 @@ def _defined(nodes: list[Node]) -> list[Node]:
 
 def _symbol(name: str, kernels: Iterable[str]) -> str:
     """The kernel's name in the cubin. Raises Refused."""
-    known = set(kernels)
-    if name in known:
-        return name
-    mangled = re.compile(rf"_Z(?:L|NK?|N\d+_GLOBAL__N_\w*)?{len(name)}{re.escape(name)}(?!\d*[a-z]?\d*_GLOBAL)")
-    matching = sorted(symbol for symbol in known if mangled.match(symbol))
+    matching = sorted(symbol for symbol in kernels if plain_name(symbol) == name)
     if not matching:
         raise Refused("it is not in the built code: static or never compiled")
     if len(matching) > 1:
         raise Refused("there are several of that name; give each a name of its own")
     return matching[0]
+
+
+def plain_name(symbol: str) -> str:
+    """A function's own name, without namespaces, of a symbol that may be mangled (`_ZN2ns4nameEPf`)."""
+    if not symbol.startswith("_Z"):
+        return symbol
+    at, name = 3 if symbol.startswith("_ZN") else 2, ""
+    while length := _LENGTH.match(symbol, at):
+        at = length.end() + int(length[0])
+        name = symbol[length.end() : at]
+        if not symbol.startswith("_ZN"):
+            break
+    return name
 
 
 def _is_global(node: Node) -> bool:

@@ -1,11 +1,16 @@
-"""What a solution imports to build, load and call its kernels. Needs torch, the standard library and g++ only.
+"""What a solution imports to build, load and call its kernels.
+
+Needs torch, the standard library and a compiler: g++ for C++, `cuda.core` or nvcc for CUDA.
 
     from cuda_agent.runtime import load_kernels
     k = load_kernels("kernels/x.cpp")        # relative to the calling file
     k.fused(x, w, out, x.numel(), 1e-5)      # an extern "C" function
+    c = load_kernels("kernels/x.cu")
+    c.fused[grid, block](x, w, out, n)       # a __global__ function, on torch's current stream
 
-Pointers take contiguous CPU tensors of exactly the element type, or None for a null pointer; `uint16_t*` takes the
-16-bit float types too. Scalars take Python numbers. Autograd does not see a call. A call returns nothing or a number.
+Pointers take contiguous tensors of exactly the element type (on the CPU; for CUDA sources on the GPU), or None for a
+null pointer; `uint16_t*` takes the 16-bit float types too. Scalars take Python numbers. Autograd does not see a call.
+A call returns nothing or a number.
 """
 
 from cuda_agent.runtime.cache import BuildCache, Entry, Key

@@ -61,7 +61,12 @@ def bind(address: Any, function: Function, device: str = "cpu") -> Callable[...,
     given = iter(names)
     passed = [_passed(p, given) for p in function.parameters]
     listed, check = f"[{', '.join(names)}]", " and ".join(checks) or "True"
-    exec(_SOURCE.format(names=listed, check=check, passed=", ".join(passed)), scope)
+    return defined(_SOURCE.format(names=listed, check=check, passed=", ".join(passed)), scope, function)
+
+
+def defined(source: str, scope: dict[str, Any], function: Function) -> Callable[..., Any]:
+    """The `call` that `source` defines, under the function's name."""
+    exec(source, scope)
     call: Callable[..., Any] = scope["call"]
     call.__name__ = call.__qualname__ = function.name
     call.__doc__ = str(function)

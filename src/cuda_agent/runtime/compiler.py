@@ -33,7 +33,7 @@ LIBRARY = "kernel.so"
 SIGNATURES = "signatures.json"
 LOG = "build.log"
 TIMEOUT_S = 120.0
-_OUT = ".build"
+OUT = ".build"
 _SEARCH_PATHS = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")
 _CPU_FIELDS = (
     "vendor_id",
@@ -100,7 +100,7 @@ def build(tree: SourceTree, *, cache: BuildCache, run: Run | None = None, parser
     entry, cached = cache.get(Key(content_key(tree), machine_id), make, {"source": tree.main})
     return Built(
         library=entry.folder / LIBRARY,
-        signatures=_stored_signatures(entry),
+        signatures=stored_signatures(entry),
         log=(entry.folder / LOG).read_text(encoding="utf-8"),
         seconds=time.monotonic() - started,
         cached=cached,
@@ -147,24 +147,36 @@ class _Maker:
     parser: Parser | None
 
     def __call__(self, folder: Path) -> None:
-        scratch = folder / "scratch"
-        scratch.mkdir()
-        self.tree.write(scratch)
-        log = compile_tree(self.tree, scratch, self.run)
-        shutil.move(scratch / _OUT / LIBRARY, folder / LIBRARY)
-        shutil.rmtree(scratch)
-        (folder / LOG).write_text(log, encoding="utf-8")
+        fill_entry(folder, self.tree, lambda scratch: compile_tree(self.tree, scratch, self.run), (LIBRARY,))
         if self.parser is not None:
-            signatures = self.parser(self.tree, folder / LIBRARY, self.run)
-            (folder / SIGNATURES).write_text(signatures.to_json(), encoding="utf-8")
+            write_signatures(folder, self.parser(self.tree, folder / LIBRARY, self.run))
+
+
+def fill_entry(folder: Path, tree: SourceTree, compile_in: Callable[[Path], str], results: Sequence[str]) -> None:
+    """Writes the tree into a scratch folder, compiles there (`compile_in` returns the log) and keeps the log and those
+    of `results` that lie in its `.build`."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    tree.write(scratch)
+    (scratch / OUT).mkdir()
+    log = compile_in(scratch)
+    for name in results:
+        if (scratch / OUT / name).is_file():
+            shutil.move(scratch / OUT / name, folder / name)
+    shutil.rmtree(scratch)
+    (folder / LOG).write_text(log, encoding="utf-8")
+
+
+def write_signatures(folder: Path, signatures: Signatures) -> None:
+    (folder / SIGNATURES).write_text(signatures.to_json(), encoding="utf-8")
 
 
 def compile_tree(tree: SourceTree, scratch: Path, run: Run) -> str:
-    """Compiles in `scratch`, where the tree lies, to `.build/kernel.so`. Returns the log; raises KernelBuildError."""
-    (scratch / _OUT).mkdir()
-    output = f"{_OUT}/{LIBRARY}"
+    """Compiles in `scratch`, where the tree and `.build` are, to `.build/kernel.so`. Returns the log; raises
+    KernelBuildError."""
+    output = f"{OUT}/{LIBRARY}"
     argv = [compiler_path(), *FLAGS, *DIAGNOSTICS, "-iquote", ".", tree.main, "-o", output]
-    ended = run(argv, cwd=scratch, timeout_s=TIMEOUT_S, env={"LC_ALL": "C", "TMPDIR": _OUT})
+    ended = run(argv, cwd=scratch, timeout_s=TIMEOUT_S, env={"LC_ALL": "C", "TMPDIR": OUT})
     log = ended.stderr.replace(f"{scratch}/", "")
     if ended.timed_out:
         raise KernelBuildError(f"{tree.main}: the compiler took more than {TIMEOUT_S:.0f} s and was stopped", log)
@@ -181,14 +193,14 @@ def preprocess(tree: SourceTree, run: Run) -> bytes | None:
     with tempfile.TemporaryDirectory(prefix="cuda-agent-") as name:
         scratch = Path(name)
         tree.write(scratch)
-        (scratch / _OUT).mkdir()
-        argv = [compiler_path(), *FLAGS, "-E", "-iquote", ".", tree.main, "-o", f"{_OUT}/text"]
-        ended = run(argv, cwd=scratch, timeout_s=TIMEOUT_S, env={"LC_ALL": "C", "TMPDIR": _OUT})
-        text = scratch / _OUT / "text"
+        (scratch / OUT).mkdir()
+        argv = [compiler_path(), *FLAGS, "-E", "-iquote", ".", tree.main, "-o", f"{OUT}/text"]
+        ended = run(argv, cwd=scratch, timeout_s=TIMEOUT_S, env={"LC_ALL": "C", "TMPDIR": OUT})
+        text = scratch / OUT / "text"
         return text.read_bytes() if ended.returncode == 0 and text.is_file() else None
 
 
-def _stored_signatures(entry: Entry) -> Signatures | None:
+def stored_signatures(entry: Entry) -> Signatures | None:
     if SIGNATURES not in entry.manifest["files"]:
         return None
     return Signatures.from_json((entry.folder / SIGNATURES).read_text(encoding="utf-8"))

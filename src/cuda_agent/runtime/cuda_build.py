@@ -20,19 +20,30 @@ from pathlib import Path
 
 from cuda_agent.runtime import nvrtc
 from cuda_agent.runtime.cache import BuildCache, Key
-from cuda_agent.runtime.compiler import LIBRARY, LOG, SIGNATURES, TIMEOUT_S, Built, Completed, Parser, Run, run_program
+from cuda_agent.runtime.compiler import (
+    LIBRARY,
+    LOG,
+    OUT,
+    TIMEOUT_S,
+    Built,
+    Completed,
+    Parser,
+    Run,
+    fill_entry,
+    run_program,
+    stored_signatures,
+    write_signatures,
+)
 from cuda_agent.runtime.cuda_device import architecture
 from cuda_agent.runtime.errors import CompilerMissing, KernelBuildError
 from cuda_agent.runtime.messages import cut
 from cuda_agent.runtime.nvcc_messages import cut_nvcc
-from cuda_agent.runtime.signatures import Signatures
 from cuda_agent.runtime.sourcetree import SourceTree
 
 CUDA_SUFFIXES = (".cu",)
 CUBIN = "kernel.cubin"
 NVCC_FLAGS = ("-O3", "-std=c++17", "-lineinfo", "-Xptxas", "-v")
-HOST_FLAGS = ("-Xcompiler", "-fPIC", "-shared", "-cudart", "static", "--keep", "--keep-dir", ".build")
-_OUT = ".build"
+HOST_FLAGS = ("-Xcompiler", "-fPIC", "-shared", "-cudart", "static", "--keep", "--keep-dir", OUT)
 _STAND_INS = Path(__file__).with_name("rtc")
 _LAST_ERROR = "cuda_agent_last_error.c"
 # Linked to each library, so that a launch that failed inside it is found when the function returns.
@@ -47,6 +58,7 @@ _HOST = re.compile(
     rb"<<<|\bcudaStream_t\b|__host__(?!\s*__device__)(?<!__device__ __host__)|"
     rb"#\s*include\s*[<\"](?:cublas|cudnn|cufft|curand\.h|cusparse|cusolver|cutlass|cute|thrust|cub/|torch|ATen|c10|vector>|iostream>)"
 )
+_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _FOR_NVCC = ("is considered a host function", "cannot open source file", "could not open source file")
 _LIBRARIES = {b"cublasLt": "cublasLt", b"cublas": "cublas", b"cudnn": "cudnn", b"cufft": "cufft", b"curand": "curand"}
 
@@ -59,10 +71,9 @@ def build_cuda(tree: SourceTree, *, cache: BuildCache, run: Run | None = None, p
     make = _Maker(tree, arch, run or run_program, parser)
     entry, cached = cache.get(Key(_content_key(tree, arch), compilers_id), make, {"source": tree.main, "arch": arch})
     found = entry.folder / LIBRARY
-    stored = entry.folder / SIGNATURES
     return Built(
         library=found if found.is_file() else entry.folder / CUBIN,
-        signatures=Signatures.from_json(stored.read_text(encoding="utf-8")) if stored.is_file() else None,
+        signatures=stored_signatures(entry),
         log=(entry.folder / LOG).read_text(encoding="utf-8"),
         seconds=time.monotonic() - started,
         cached=cached,
@@ -116,23 +127,19 @@ class _Maker:
     parser: Parser | None
 
     def __call__(self, folder: Path) -> None:
-        scratch = folder / "scratch"
-        scratch.mkdir()
-        self.tree.write(scratch)
-        (scratch / _OUT).mkdir()
-        log = self._compile(scratch)
-        for name in (CUBIN, LIBRARY):
-            if (scratch / _OUT / name).is_file():
-                shutil.move(scratch / _OUT / name, folder / name)
-        shutil.rmtree(scratch)
-        (folder / LOG).write_text(log, encoding="utf-8")
+        fill_entry(folder, self.tree, self._compile, (CUBIN, LIBRARY))
         if self.parser is not None:
             library = folder / LIBRARY
-            signatures = self.parser(self.tree, library if library.is_file() else folder / CUBIN, self.run)
-            (folder / SIGNATURES).write_text(signatures.to_json(), encoding="utf-8")
+            built = library if library.is_file() else folder / CUBIN
+            write_signatures(folder, self.parser(self.tree, built, self.run))
+
+    @property
+    def _text(self) -> bytes:
+        return b"\n".join(self.tree.files.values())
 
     def _compile(self, scratch: Path) -> str:
-        host = _HOST.search(b"\n".join(self.tree.files.values())) is not None
+        """Compiles in `scratch`, where the tree and `.build` are. Returns the log."""
+        host = _HOST.search(_COMMENT.sub(b" ", self._text)) is not None
         missing = ""
         if not host:
             done = self._nvrtc(scratch)
@@ -153,7 +160,7 @@ class _Maker:
         folders = [".", str(Path(self.tree.main).parent), str(_STAND_INS), *header_folders()]
         program = [sys.executable, "-I", nvrtc.__file__]
         return self.run(
-            [*program, self.tree.main, f"{_OUT}/{CUBIN}", self.arch, *folders], cwd=scratch, timeout_s=TIMEOUT_S
+            [*program, self.tree.main, f"{OUT}/{CUBIN}", self.arch, *folders], cwd=scratch, timeout_s=TIMEOUT_S
         )
 
     def _nvcc(self, scratch: Path, host: bool, missing: str) -> str:
@@ -165,12 +172,12 @@ class _Maker:
                 + ". Install cuda-core (pip install 'cuda-agent[cuda]') for device code, the CUDA toolkit for host code"
             )
         argv = [nvcc, *NVCC_FLAGS, f"-arch={self.arch}", "-I", ".", self.tree.main]
-        wanted = scratch / _OUT / (LIBRARY if host else CUBIN)
+        wanted = scratch / OUT / (LIBRARY if host else CUBIN)
         if host:
-            (scratch / _OUT / _LAST_ERROR).write_text(_LAST_ERROR_TEXT, encoding="utf-8")
-            argv += [*HOST_FLAGS, f"{_OUT}/{_LAST_ERROR}", *self._libraries()]
-        argv += ["-o", f"{_OUT}/{wanted.name}"] if host else ["-cubin", "-o", f"{_OUT}/{wanted.name}"]
-        done = self.run(argv, cwd=scratch, timeout_s=TIMEOUT_S, env={"LC_ALL": "C", "TMPDIR": _OUT})
+            (scratch / OUT / _LAST_ERROR).write_text(_LAST_ERROR_TEXT, encoding="utf-8")
+            argv += [*HOST_FLAGS, f"{OUT}/{_LAST_ERROR}", *self._libraries()]
+        argv += ["-o", f"{OUT}/{wanted.name}"] if host else ["-cubin", "-o", f"{OUT}/{wanted.name}"]
+        done = self.run(argv, cwd=scratch, timeout_s=TIMEOUT_S, env={"LC_ALL": "C", "TMPDIR": OUT})
         log = (done.stdout + done.stderr).replace(f"{scratch}/", "")
         if done.timed_out:
             raise KernelBuildError(f"{self.tree.main}: nvcc took more than {TIMEOUT_S:.0f} s and was stopped", log)
@@ -183,11 +190,11 @@ class _Maker:
 
     def _libraries(self) -> list[str]:
         """The vendor's libraries whose headers are included; torch has them loaded when the kernels are."""
-        text = b"\n".join(self.tree.files.values())
-        return [f"-l{name}" for word, name in _LIBRARIES.items() if re.search(rb"[<\"]" + word + rb"[\w.]*h", text)]
+        names = _LIBRARIES.items()
+        return [f"-l{name}" for word, name in names if re.search(rb"[<\"]" + word + rb"[\w.]*h", self._text)]
 
     def _keep_cubin(self, scratch: Path) -> None:
         """nvcc leaves the cubin that it put into the library."""
-        found: Sequence[Path] = sorted((scratch / _OUT).glob(f"{Path(self.tree.main).stem}*.cubin"))
+        found: Sequence[Path] = sorted((scratch / OUT).glob(f"{Path(self.tree.main).stem}*.cubin"))
         if found and not found[0].is_symlink():
-            shutil.move(found[0], scratch / _OUT / CUBIN)
+            shutil.move(found[0], scratch / OUT / CUBIN)

@@ -131,11 +131,7 @@ def _launch(
     source = _SOURCE.format(
         names=f"[{', '.join(names)}]", check=" and ".join(checks) or "True", passed=", ".join(passed), device=device
     )
-    exec(source, scope)
-    call: Callable[..., None] = scope["call"]
-    call.__name__ = call.__qualname__ = function.name
-    call.__doc__ = str(function)
-    return call
+    return calls.defined(source, scope, function)
 
 
 class _Submit:
@@ -159,9 +155,9 @@ class _Submit:
         if device is None:
             device = torch.cuda.current_device()
         try:
-            buffer, extra = self._local.made
+            buffer, extra, _ = self._local.made
         except AttributeError:
-            buffer, extra = self._local.made = _parameters(self._packer.size)
+            buffer, extra, _ = self._local.made = _parameters(self._packer.size)
         self._packer.pack_into(buffer, 0, *values)
         if torch._C._cuda_getDevice() != device:
             with torch.cuda.device(device):
@@ -190,15 +186,14 @@ class _Submit:
         self._raised.add(device)
 
 
-def _parameters(size: int) -> tuple[Any, Any]:
-    """A buffer for packed arguments and the list that tells the driver of it. The buffer stays where it is."""
+def _parameters(size: int) -> tuple[Any, Any, Any]:
+    """A buffer for packed arguments, the list that tells the driver of it, and its length, to be kept with them."""
     buffer = ctypes.create_string_buffer(max(size, 1))
     length = ctypes.c_size_t(size)
     extra = (ctypes.c_void_p * 5)(
         _BUFFER_POINTER, ctypes.addressof(buffer), _BUFFER_SIZE, ctypes.addressof(length), _END
     )
-    extra._kept = (buffer, length)  # type: ignore[attr-defined]
-    return buffer, extra
+    return buffer, extra, length
 
 
 class _Careful:
