@@ -33,7 +33,7 @@ class CudaBackend:
 
 
 def resources(log: str) -> dict[str, dict[str, int]]:
-    """What ptxas says each kernel takes, by its symbol: registers a thread, bytes of static shared memory and spills."""
+    """What ptxas says each kernel takes, by its symbol: registers a thread, bytes of shared memory and of spills."""
     found: dict[str, dict[str, int]] = {}
     current: dict[str, int] = {}
     for line in log.splitlines():
