@@ -130,3 +130,37 @@ def test_a_reader_who_has_enough_is_no_error(environment: dict[str, str]) -> Non
     shell = f"{program} doctor | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], env=environment, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in done.stderr and not done.stderr
+
+
+@pytest.mark.parametrize(("name", "ending"), [("SIGINT", "KeyboardInterrupt"), ("SIGTERM", "SystemExit")])
+def test_a_signal_is_not_lost_in_a_library_that_drops_exceptions(name: str, ending: str) -> None:
+    script = f"""
+import os, signal, time
+from pydantic import BaseModel
+from cuda_agent.cli.console import catch_signals
+
+class Slow:
+    def __eq__(self, other):
+        os.kill(os.getpid(), signal.{name})
+        return True
+
+class Record(BaseModel, arbitrary_types_allowed=True):
+    value: Slow = Slow()
+
+class Dying:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+
+catch_signals()
+try:
+    if {name == "SIGINT"}:
+        Record(value=Slow()).model_dump_json(exclude_defaults=True)
+    else:
+        Dying()
+    print("the call came back", flush=True)
+    time.sleep(5)
+except BaseException as error:
+    print(type(error).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == f"the call came back\n{ending}\n" and not done.stderr

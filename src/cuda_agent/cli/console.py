@@ -12,7 +12,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
+from types import FrameType
+from typing import TYPE_CHECKING, ParamSpec
 
 from cuda_agent.errors import CudaAgentError, MachineError, UsageError
 
@@ -98,21 +99,36 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
 
 
 def catch_signals() -> None:
-    """The first Ctrl-C unwinds, so that everything that was started is stopped; more of them do not get in the way."""
+    """The first Ctrl-C (or SIGTERM, SIGHUP) unwinds, so that everything that was started is stopped; more of them do
+    not get in the way."""
 
-    def interrupt(number: int, frame: Any) -> NoReturn:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
+    def unwind_with(ending: BaseException) -> Callable[[int, FrameType | None], None]:
+        def unwind(number: int, frame: FrameType | None) -> None:
+            if number != signal.SIGALRM:
+                signal.signal(number, signal.SIG_IGN)
+            if _would_be_lost(frame):
+                signal.signal(signal.SIGALRM, unwind)
+                signal.setitimer(signal.ITIMER_REAL, 0.01)
+                return
+            raise ending
 
-    def terminate(number: int, frame: Any) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise SystemExit(128 + number)
+        return unwind
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGINT, unwind_with(KeyboardInterrupt()))
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, terminate)
+            signal.signal(number, unwind_with(SystemExit(128 + number)))
+
+
+def _would_be_lost(frame: FrameType | None) -> bool:
+    """Whether an exception raised here is dropped or turned into another one: pydantic does so with what its
+    serializer's calls into Python raise, and Python with what a destructor raises."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "pydantic" or frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager
