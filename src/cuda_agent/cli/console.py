@@ -10,6 +10,7 @@ import functools
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 OK, NOT_CORRECT, UNUSABLE, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 P = ParamSpec("P")
+
+MAX_DELAY_S = 2.0
+"""For so long a signal may wait until it does no harm."""
 
 
 class State:
@@ -103,10 +107,13 @@ def catch_signals() -> None:
     not get in the way."""
 
     def unwind_with(ending: BaseException) -> Callable[[int, FrameType | None], None]:
+        since: list[float] = []
+
         def unwind(number: int, frame: FrameType | None) -> None:
             if number != signal.SIGALRM:
                 signal.signal(number, signal.SIG_IGN)
-            if _would_be_lost(frame):
+                since.append(time.monotonic())
+            if _would_be_lost(frame) and time.monotonic() - since[0] < MAX_DELAY_S:
                 signal.signal(signal.SIGALRM, unwind)
                 signal.setitimer(signal.ITIMER_REAL, 0.01)
                 return
@@ -122,10 +129,12 @@ def catch_signals() -> None:
 
 
 def _would_be_lost(frame: FrameType | None) -> bool:
-    """Whether an exception raised here is dropped or turned into another one: pydantic does so with what its
-    serializer's calls into Python raise, and Python with what a destructor raises."""
+    """Whether an exception raised here does harm or nothing: pydantic drops, or turns into another one, what its
+    serializer's calls into Python raise; Python drops what a destructor raises; and a connection to SQLite that an
+    exception takes from SQLAlchemy in the middle of a statement keeps its lock, as long as the traceback lives."""
     while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] == "pydantic" or frame.f_code.co_name == "__del__":
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package in ("pydantic", "sqlalchemy") or frame.f_code.co_name == "__del__":
             return True
         frame = frame.f_back
     return False
