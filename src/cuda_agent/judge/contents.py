@@ -10,14 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cuda_agent.judge import native
+from cuda_agent.judge import arrays
 from cuda_agent.judge.values import Bytes, Spec, Value
 
 Generator = np.random.Generator
 
-_INTEGER = {2: np.int16, 4: np.int32, 8: np.int64}
 TOO_SMALL_TO_BLEND = 32
 """Elements of a tensor that is taken whole from one of the two."""
 MANTISSA = {"float32": 23, "float64": 52, "float16": 10, "bfloat16": 7}
@@ -28,9 +26,9 @@ def blended(a: Value, b: Value, seed: int, out: Sequence[Bytes] | None = None) -
     data: list[Bytes] = []
     for i, (spec, x, y) in enumerate(zip(a.specs, a.data, b.data, strict=True)):
         key = (seed * 1000003 + i * 7919 + 1) % (1 << 63)
-        target = np.empty_like(x) if out is None else out[i]
+        target = arrays.empty_like(x) if out is None else out[i]
         if spec.floating and spec.numel > TOO_SMALL_TO_BLEND:
-            native.blend(target, x, y, spec.itemsize, key)
+            arrays.blend(target, x, y, spec.itemsize, key)
         else:
             target[:] = x if (key >> 7) & 1 else y
         data.append(target)
@@ -47,17 +45,17 @@ def _moved(spec: Spec, data: Bytes, generator: Generator) -> Bytes:
     if not spec.floating or not spec.numel:
         return data
     size = spec.itemsize // (2 if spec.dtype.startswith("complex") else 1)
-    bits = data.view(_INTEGER[size]).copy()
+    bits = arrays.integers(data, size)
     dtype = {8: "float64", 4: "float32"}.get(size, spec.dtype)
     mantissa = MANTISSA[dtype]
     exponent = (bits >> mantissa) & ((1 << (8 * size - 1 - mantissa)) - 1)
     full = (1 << (8 * size - 1 - mantissa)) - 1
-    step = generator.integers(-1, 2, bits.shape, dtype=np.int8)
+    step = arrays.steps(bits, generator)
     step[(exponent == 0) | (exponent >= full - 1)] = 0
-    return (bits + step).astype(bits.dtype).view(np.uint8)
+    return arrays.raw(arrays.cast(bits + step, bits))
 
 
-def mapped(value: Value, function: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Value:
+def mapped(value: Value, function: Callable[[Any], Any]) -> Value:
     """`function` applied to the elements of every real floating tensor."""
     data = []
     for spec, raw in zip(value.specs, value.data, strict=True):
@@ -68,9 +66,14 @@ def mapped(value: Value, function: Callable[[npt.NDArray[Any]], npt.NDArray[Any]
     return value.replaced(data)
 
 
-def to_float(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
+def to_float(spec: Spec, data: Bytes) -> Any:
     """The elements in memory order (gaps included), as float32, or float64 for a float64 tensor; complex ones as
     pairs."""
+    if not arrays.on_host(data):
+        torch = arrays.namespace(data)
+        if spec.dtype in ("bfloat16", "float16"):
+            return data.view(getattr(torch, spec.dtype)).float()
+        return data.view(torch.float32 if spec.dtype in ("float32", "complex64") else torch.float64)
     if spec.dtype == "bfloat16":
         return (data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     if spec.dtype == "float16":
@@ -78,8 +81,12 @@ def to_float(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
     return data.view(np.float32 if spec.dtype in ("float32", "complex64") else np.float64)
 
 
-def from_float(spec: Spec, elements: npt.NDArray[Any]) -> Bytes:
+def from_float(spec: Spec, elements: Any) -> Bytes:
     """The inverse of `to_float`, rounded to the tensor's dtype."""
+    if not arrays.on_host(elements):
+        torch = arrays.namespace(elements)
+        dtype = {"complex64": torch.float32, "complex128": torch.float64}.get(spec.dtype) or getattr(torch, spec.dtype)
+        return elements.to(dtype).contiguous().view(torch.uint8)
     if spec.dtype == "bfloat16":
         bits = np.ascontiguousarray(elements, np.float32).view(np.uint32)
         rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
@@ -96,21 +103,20 @@ TIES = ("zero", "repeated")
 
 def nudged(value: Value, generator: Generator) -> Value:
     """Every floating element moved by about a millionth, so that equal elements differ."""
-    return mapped(value, lambda x: x + 1e-6 * (1 + np.abs(x)) * generator.standard_normal(x.shape).astype(x.dtype))
+    return mapped(value, lambda x: x + 1e-6 * (1 + abs(x)) * arrays.cast(arrays.normal(x, generator), x))
 
 
-def _repeated(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.resize(x[: max(1, min(7, x.size))], x.shape)
+def _repeated(x: Any) -> Any:
+    first = x[: max(1, min(7, len(x)))]
+    return arrays.namespace(x).tile(first, (-(-len(x) // len(first)),))[: len(x)]
 
 
-PROBES: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
+PROBES: dict[str, Callable[[Any], Any]] = {
     "negated": lambda x: -x,
-    "shifted": lambda x: x + x.dtype.type(1.5),
-    "shifted far": lambda x: (
-        x + np.asarray(100 * max(float(np.std(x[np.isfinite(x)], dtype=np.float64)), 1e-3), x.dtype)
-    ),
-    "scaled by 100": lambda x: x * x.dtype.type(100),
-    "zero": np.zeros_like,
+    "shifted": lambda x: x + 1.5,
+    "shifted far": lambda x: x + 100 * max(arrays.std(x), 1e-3),
+    "scaled by 100": lambda x: x * 100.0,
+    "zero": lambda x: arrays.namespace(x).zeros_like(x),
     "repeated": _repeated,
 }
 
@@ -120,15 +126,17 @@ def swapped(value: Value, generator: Generator) -> Value:
     data = []
     for spec, raw in zip(value.specs, value.data, strict=True):
         if spec.floating and spec.numel > 1:
-            elements = raw.view(f"V{spec.itemsize}").copy()
-            pairs = max(1, min(4096, elements.size // 64))
-            chosen = generator.choice(elements.size, 2 * pairs, replace=False) if elements.size < 1 << 16 else None
+            elements = arrays.elements(arrays.copied(raw), spec.itemsize)
+            count = len(elements)
+            pairs = max(1, min(4096, count // 64))
+            chosen = generator.choice(count, 2 * pairs, replace=False) if count < 1 << 16 else None
             if chosen is None:
-                chosen = np.unique(generator.integers(0, elements.size, 2 * pairs))
+                chosen = np.unique(generator.integers(0, count, 2 * pairs))
                 chosen = generator.permutation(chosen[: len(chosen) // 2 * 2])
-            left, right = chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]
-            elements[left], elements[right] = elements[right], elements[left].copy()
-            raw = elements.view(np.uint8)
+            half = len(chosen) // 2
+            left, right = (arrays.index(part, elements) for part in (chosen[:half], chosen[half:]))
+            elements[left], elements[right] = elements[right], elements[left]
+            raw = arrays.raw(elements)
         data.append(raw)
     return value.replaced(data)
 
@@ -149,10 +157,10 @@ def single_elements(state: Value, rows: Sequence[dict[str, Any]], generator: Gen
     data = []
     for spec, raw, row in zip(state.specs, state.data, rows, strict=True):
         if row["tied"] is None and _may_change(spec, row):
-            elements = to_float(spec, raw).copy()
-            chosen = generator.integers(0, elements.size, min(3, elements.size))
-            step = 2.0 * np.abs(elements).max() + 0.5
-            elements[chosen] = np.abs(elements[chosen]) + step if elements.min() >= 0 else elements[chosen] - step
+            elements = arrays.copied(to_float(spec, raw))
+            chosen = arrays.index(generator.integers(0, len(elements), min(3, len(elements))), elements)
+            step = 2.0 * float(abs(elements).max()) + 0.5
+            elements[chosen] = abs(elements[chosen]) + step if elements.min() >= 0 else elements[chosen] - step
             raw = from_float(spec, elements)
         data.append(raw)
     return retied(state, rows, data)
@@ -172,16 +180,17 @@ def _may_change(spec: Spec, row: dict[str, Any]) -> bool:
     return spec.floating and spec.numel > 0 and (row["parameter"] or statistics)
 
 
-def _jittered(x: npt.NDArray[Any], name: str, generator: Generator) -> npt.NDArray[Any]:
+def _jittered(x: Any, name: str, generator: Generator) -> Any:
     """Moved by about a third of its own spread; constants (ones, zeros) get a spread of their own."""
-    finite = x[np.isfinite(x)]
-    spread = float(finite.std()) if finite.size else 0.0
-    level = float(np.abs(finite).mean()) if finite.size else 0.0
-    noise = generator.standard_normal(x.shape)
-    if name.rpartition(".")[2] == "running_var" or (finite.size and finite.min() > 0):
-        moved = x * np.exp(0.3 * noise)
+    xp = arrays.namespace(x)
+    finite = x[xp.isfinite(x)]
+    spread = arrays.std(finite)
+    level = float(abs(finite).mean()) if len(finite) else 0.0
+    noise = arrays.normal(x, generator)
+    if name.rpartition(".")[2] == "running_var" or (len(finite) and finite.min() > 0):
+        moved = x * xp.exp(0.3 * noise)
     elif spread < 1e-3 * (level + 1e-6) or spread == 0.0:
         moved = x + 0.3 * max(level, 0.5) * noise
     else:
         moved = x + spread / 3 * noise
-    return np.asarray(moved, x.dtype)
+    return arrays.cast(moved, x)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuda_agent.judge import native, values
+from cuda_agent.judge import arrays, native, values
 from cuda_agent.judge.values import Bytes, Floats, Spec, Value
 
 ERROR_FACTOR = 8.0
@@ -36,14 +36,15 @@ class FloatLeaf:
     @functools.cached_property
     def share(self) -> float:
         """Its bounds relative to |o| + RMS(o), as wide as nearly all of them are."""
-        finite = np.isfinite(self.want) & np.isfinite(self.bound)
-        size = np.abs(self.want[finite]) + rms(self.want[finite])
-        shares = self.bound[finite] / np.where(size > 0, size, 1.0)
-        return float(np.quantile(shares, 0.999)) if shares.size else 0.0
+        xp = arrays.namespace(self.want)
+        finite = xp.isfinite(self.want) & xp.isfinite(self.bound)
+        size = xp.abs(self.want[finite]) + rms(self.want[finite])
+        shares = self.bound[finite] / xp.where(size > 0, size, 1.0)
+        return arrays.quantile(shares, 0.999) if len(shares) else 0.0
 
     def mismatch(self, spec: Spec, data: Bytes) -> str | None:
         got = values.floats(spec, data)
-        found = native.compare(self.want, self.bound, got)
+        found = arrays.compare(self.want, self.bound, got)
         if found is None:
             return None
         return _explain(self.spec, found, self.want, got, self.bound)
@@ -61,11 +62,11 @@ class ExactLeaf:
             good |= got == other
         if good.all():
             return None
-        first = int(np.argmin(good))
-        bad = int(good.size - np.count_nonzero(good))
+        wrong = arrays.namespace(good).where(~good)[0]
+        first = int(wrong[0])
         where = _index(self.spec.shape, first)
-        want = self.allowed[0][first]
-        return f"{bad} of {good.size} elements differ; the first at {where}: expected {want}, got {got[first]}"
+        want, found = self.allowed[0][first].item(), got[first].item()
+        return f"{len(wrong)} of {len(good)} elements differ; the first at {where}: expected {want}, got {found}"
 
 
 Leaf = FloatLeaf | ExactLeaf
@@ -173,51 +174,62 @@ def names_of(value: Value, extra: Sequence[str]) -> list[str]:
 def bound_floats(spec: Spec, runs: Sequence[Floats], oracle: Floats | None) -> FloatLeaf:
     """See the module's docstring. Elements of which the runs disagree whether they are finite may be anything."""
     plain = runs[0]
-    want = plain.copy() if oracle is None else oracle.copy()
-    finite = np.isfinite(plain)
-    lost = finite & ~np.isfinite(want)
+    xp = arrays.namespace(plain)
+    want = arrays.copied(plain if oracle is None else oracle)
+    finite = xp.isfinite(plain)
+    lost = finite & ~xp.isfinite(want)
     want[lost] = plain[lost]
     want[~finite] = plain[~finite]
-    error = np.zeros(plain.shape)
-    unsure = np.zeros(plain.shape, bool)
+    error = xp.zeros_like(plain)
+    unsure = xp.zeros_like(finite)
     with np.errstate(invalid="ignore", over="ignore"):
         for run in runs:
-            unsure |= np.isfinite(run) != finite
-            error = np.fmax(error, np.abs(np.where(np.isfinite(run), run, want) - want))
+            unsure |= xp.isfinite(run) != finite
+            error = xp.fmax(error, xp.abs(xp.where(xp.isfinite(run), run, want) - want))
         error[~finite] = 0.0
         settled = finite & ~unsure
         scale = rms(want[settled])
-        typical = float(np.quantile(error[settled], 0.9)) if settled.any() else 0.0
-        floor = FLOOR[spec.dtype] * (np.abs(np.where(finite, want, 0.0)) + scale)
+        typical = arrays.quantile(error[settled], 0.9) if settled.any() else 0.0
+        floor = FLOOR[spec.dtype] * (xp.abs(xp.where(finite, want, 0.0)) + scale)
         # oracle error that no double can resolve: results that should be zero
         bound = ERROR_FACTOR * error + TYPICAL_FACTOR * typical + floor + 1e-37
-    bound = np.minimum(bound, np.finfo(np.float64).max)
+    bound = xp.clip(bound, None, np.finfo(np.float64).max)
     bound[unsure] = np.inf
-    return FloatLeaf(spec, want, bound)
+    return _stored(spec, want, bound)
 
 
-def rms(x: Floats) -> float:
-    if not x.size:
+def _stored(spec: Spec, want: Any, bound: Any) -> FloatLeaf:
+    """On a device, where large outputs lie, in single precision unless the output has more; what rounding takes from
+    the bound is less than a hundredth of it."""
+    if arrays.on_host(want) or spec.dtype in ("float64", "complex128"):
+        return FloatLeaf(spec, want, bound)
+    return FloatLeaf(spec, want.float(), (bound + 1e-7 * want.abs()).float())
+
+
+def rms(x: Any) -> float:
+    """Root mean square of a flat array."""
+    if not len(x):
         return 0.0
-    largest = float(np.abs(x).max())
-    return largest * float(np.sqrt(np.mean((x / largest) ** 2))) if largest > 0 else 0.0
+    largest = float(abs(x).max())
+    return largest * float(((x / largest) ** 2).mean()) ** 0.5 if largest > 0 else 0.0
 
 
-def _paper_leaf(spec: Spec, plain: Floats) -> FloatLeaf:
-    finite = np.where(np.isfinite(plain), plain, 0.0)
-    return FloatLeaf(spec, plain, PAPER_TOLERANCE + PAPER_TOLERANCE * np.abs(finite))
+def _paper_leaf(spec: Spec, plain: Any) -> FloatLeaf:
+    xp = arrays.namespace(plain)
+    finite = xp.where(xp.isfinite(plain), plain, 0.0)
+    return _stored(spec, plain, PAPER_TOLERANCE + PAPER_TOLERANCE * xp.abs(finite))
 
 
-def _exact_leaf(spec: Spec, arrays: Sequence[npt.NDArray[Any]], probe: bool) -> ExactLeaf:
-    unstable = np.zeros(arrays[0].shape, bool)
-    for other in arrays[1:]:
-        unstable |= other != arrays[0]
-    many = np.count_nonzero(unstable) > UNSTABLE_SHARE * unstable.size
+def _exact_leaf(spec: Spec, columns: Sequence[Any], probe: bool) -> ExactLeaf:
+    unstable = columns[0] != columns[0]
+    for other in columns[1:]:
+        unstable |= other != columns[0]
+    many = int(unstable.sum()) > UNSTABLE_SHARE * len(unstable)
     if many and probe:
         raise Unstable
     if many or not unstable.any():
-        return ExactLeaf(spec, (arrays[0],))
-    return ExactLeaf(spec, tuple(arrays))
+        return ExactLeaf(spec, (columns[0],))
+    return ExactLeaf(spec, tuple(columns))
 
 
 def _numbers(runs: Sequence[Value], oracle: Value | None) -> tuple[tuple[str, float, float], ...]:
@@ -238,11 +250,11 @@ def varies(expected: Expected) -> bool:
     """Whether some floating output has elements that differ by more than their bounds, or integers that differ."""
     for leaf in expected.leaves:
         if isinstance(leaf, ExactLeaf):
-            if leaf.allowed[0].size > 1 and (leaf.allowed[0] != leaf.allowed[0][0]).any():
+            if len(leaf.allowed[0]) > 1 and (leaf.allowed[0] != leaf.allowed[0][0]).any():
                 return True
             continue
-        usable = np.isfinite(leaf.want)
-        if np.count_nonzero(usable) > 1:
+        usable = arrays.namespace(leaf.want).isfinite(leaf.want)
+        if int(usable.sum()) > 1:
             want = leaf.want[usable]
             if float(want.max() - want.min()) > 2 * float(leaf.bound[usable].min()):
                 return True
@@ -250,40 +262,42 @@ def varies(expected: Expected) -> bool:
 
 
 def finite(value: Value) -> bool:
-    return all(bool(np.isfinite(values.floats(s, d)).all()) for s, d in ordered(value) if s.floating)
+    return all(bool(arrays.namespace(d).isfinite(values.floats(s, d)).all()) for s, d in ordered(value) if s.floating)
 
 
 def _index(shape: Sequence[int], flat: int) -> str:
     return str([int(i) for i in np.unravel_index(flat, shape)]) if shape else "the only element"
 
 
-def _explain(spec: Spec, found: native.Mismatch, want: Floats, got: Floats, bound: Floats) -> str:
+def _explain(spec: Spec, found: native.Mismatch, want: Any, got: Any, bound: Any) -> str:
     shape = (*spec.shape, 2) if spec.dtype.startswith("complex") else spec.shape
-    parts = [f"{found.count} of {want.size} elements are off"]
+    parts = [f"{found.count} of {len(want)} elements are off"]
     for label, i in (("the first", found.first), ("the worst", found.worst)):
-        parts.append(f"{label} at {_index(shape, i)}: expected {want[i]:.8g} ± {bound[i]:.2g}, got {got[i]:.8g}")
+        expected, far, is_now = (float(x[i]) for x in (want, bound, got))
+        parts.append(f"{label} at {_index(shape, i)}: expected {expected:.8g} ± {far:.2g}, got {is_now:.8g}")
         if found.first == found.worst:
             break
     hint = _pattern(want, got)
     return "; ".join(parts) + (f" ({hint})" if hint else "")
 
 
-def _pattern(want: Floats, got: Floats) -> str:
+def _pattern(want: Any, got: Any) -> str:
     """A guess at the kind of error, from all elements."""
+    xp = arrays.namespace(got)
     with np.errstate(all="ignore"):
-        good = np.isfinite(want) & np.isfinite(got)
-        if np.isnan(got).any() and not np.isnan(want).any():
+        good = xp.isfinite(want) & xp.isfinite(got)
+        if xp.isnan(got).any() and not xp.isnan(want).any():
             return "NaN where the reference has none"
         if good.any() and not got[good].any():
             return "the output is all zeros"
         ratio = got[good] / want[good]
-        ratio = ratio[np.isfinite(ratio)]
-        if ratio.size > 8:
-            median = float(np.median(ratio))
-            spread = float(np.quantile(np.abs(ratio - median), 0.9))
+        ratio = ratio[xp.isfinite(ratio)]
+        if len(ratio) > 8:
+            median = arrays.quantile(ratio, 0.5)
+            spread = arrays.quantile(abs(ratio - median), 0.9)
             if abs(median - 1) > 1e-3 and spread < 1e-4 * max(1.0, abs(median)):
                 return f"all are off by the factor {median:.6g}"
         shift = got[good] - want[good]
-        if shift.size > 8 and float(np.std(shift)) < 1e-4 * abs(float(np.mean(shift))):
-            return f"all are off by the constant {float(np.mean(shift)):.6g}"
+        if len(shift) > 8 and arrays.std(shift) < 1e-4 * abs(float(shift.mean())):
+            return f"all are off by the constant {float(shift.mean()):.6g}"
     return ""

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cuda_agent.judge import contents, expected, native, values
+from cuda_agent.judge import arrays, contents, expected, native, values
 from cuda_agent.judge.expected import ExactLeaf
 from cuda_agent.judge.prepared import InvalidTask, Prepared, Reference, Sample
 from cuda_agent.judge.rejected import Rejected
@@ -135,7 +135,7 @@ def take_turns(
     found: list[Pair | Rejected] = [Pair() for _ in contenders]
     batch = 1 if prepared.layout.staged else TURN_CALLS
     deadline = time.monotonic() + PAIR_SECONDS * (1 + len(contenders)) / 2
-    buffers = [[np.empty_like(d) for d in prepared.pool[0].data] for _ in range(batch)]
+    buffers = [[arrays.empty_like(d) for d in prepared.pool[0].data] for _ in range(batch)]
     rounds = 0
     while rounds < MIN_ROUNDS or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
         rounds += 1
@@ -185,10 +185,10 @@ def timed_mismatch(sample: Sample, reference: Value, got: Value) -> str | None:
     for leaf, (spec, want_data), (own, got_data) in rows:
         stray = STRAY * spec.numel
         if isinstance(leaf, ExactLeaf):
-            count = int(np.count_nonzero(values.exact(spec, want_data) != values.exact(own, got_data)))
+            count = int((values.exact(spec, want_data) != values.exact(own, got_data)).sum())
             stray = max(stray, min(FEW_TIES, spec.numel / 4))
         else:
-            count = native.outside(values.floats(spec, want_data), values.floats(own, got_data), 2 * leaf.share)
+            count = arrays.outside(values.floats(spec, want_data), values.floats(own, got_data), 2 * leaf.share)
         if count > stray:
             return f"{count} of {spec.numel} elements are not those of its inputs"
     want_numbers, numbers = values.numbers(reference.tree), values.numbers(got.tree)

@@ -1,4 +1,4 @@
-"""Nested values whose tensors are raw bytes: what the parent holds of inputs, parameters and outputs, without torch."""
+"""Nested values whose tensors are raw bytes: what the parent holds of inputs, parameters and outputs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from cuda_agent.judge.worker import wire
 
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
+Bytes = Any
+"""A flat, contiguous array of bytes: numpy's in host memory, torch's (uint8) in that of a device."""
+Floats = Any
+"""A flat float64 array of either kind."""
 
 _NUMPY = {
     "float32": np.float32, "float64": np.float64, "float16": np.float16, "bfloat16": np.uint16, "int8": np.int8,
@@ -86,7 +88,11 @@ class Value:
         if len(specs) != len(data) or any(s.bytes != len(d) for s, d in zip(specs, data, strict=True)):
             raise ValueError("malformed reply")
         wire.decode(reply.get("tree"), lambda i: specs[i])
-        return cls(reply["tree"], specs, tuple(d.copy() for d in data) if copy else tuple(data))
+        return cls(
+            reply["tree"],
+            specs,
+            tuple(d.copy() if isinstance(d, np.ndarray) else d.clone() for d in data) if copy else tuple(data),
+        )
 
     @property
     def bytes(self) -> int:
@@ -103,8 +109,12 @@ class Value:
         return Value(self.tree, self.specs, tuple(data))
 
 
-def array(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
-    """The tensor in its logical shape (a strided view); bfloat16 as float32."""
+def array(spec: Spec, data: Any) -> Any:
+    """The tensor in its logical shape (a strided view); bfloat16 as float32 for numpy, which has no such type."""
+    if not isinstance(data, np.ndarray):
+        import torch
+
+        return data.view(getattr(torch, spec.dtype)).as_strided(spec.shape, spec.stride)
     if spec.numel == 0:
         return np.zeros(spec.shape, np.float32 if spec.dtype == "bfloat16" else _NUMPY[spec.dtype])
     flat: npt.NDArray[Any] = data.view(_NUMPY[spec.dtype])
@@ -115,18 +125,24 @@ def array(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
     return view
 
 
-def floats(spec: Spec, data: Bytes) -> Floats:
+def floats(spec: Spec, data: Any) -> Any:
     """All elements in logical order as float64, flat; complex numbers as pairs."""
-    logical = np.ascontiguousarray(array(spec, data))
+    logical = array(spec, data)
+    if not isinstance(data, np.ndarray):
+        import torch
+
+        return (torch.view_as_real(logical) if logical.is_complex() else logical).reshape(-1).double()
+    logical = np.ascontiguousarray(logical)
     if logical.dtype.kind == "c":
         logical = logical.view(np.float32 if logical.dtype == np.complex64 else np.float64)
     with np.errstate(invalid="ignore"):
         return logical.reshape(-1).astype(np.float64)
 
 
-def exact(spec: Spec, data: Bytes) -> npt.NDArray[Any]:
+def exact(spec: Spec, data: Any) -> Any:
     """All elements of an integer or boolean tensor in logical order, flat."""
-    return np.ascontiguousarray(array(spec, data)).reshape(-1)
+    logical = array(spec, data)
+    return (np.ascontiguousarray(logical) if isinstance(data, np.ndarray) else logical).reshape(-1)
 
 
 def skeleton(tree: Any) -> Any:

@@ -1,0 +1,182 @@
+"""What the judge does with large arrays, alike for numpy (host memory) and torch tensors (a device's memory).
+
+`data` is always a flat, contiguous array of bytes. Torch is imported only once a tensor shows up, so that judging on a
+CPU goes without it in this process.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cuda_agent.judge import native
+from cuda_agent.judge.native import Mismatch
+
+QUANTILE_SAMPLE = 1 << 22
+"""Elements of a tensor that a quantile of it is taken from, at most."""
+CHUNK = 1 << 26
+"""Elements of a tensor that are compared at a time."""
+RUN = 32
+_INTEGERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"}
+
+
+def on_host(x: Any) -> bool:
+    return isinstance(x, np.ndarray)
+
+
+def namespace(x: Any) -> Any:
+    """numpy or torch, which name most functions alike."""
+    if on_host(x):
+        return np
+    import torch
+
+    return torch
+
+
+def generator_for(x: Any, generator: np.random.Generator) -> Any:
+    """A generator of torch's on the device of `x` that goes on from numpy's."""
+    import torch
+
+    return torch.Generator(x.device).manual_seed(int(generator.integers(1 << 62)))
+
+
+def copied(x: Any) -> Any:
+    return x.copy() if on_host(x) else x.clone()
+
+
+def empty_like(x: Any) -> Any:
+    return namespace(x).empty_like(x)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two flat, contiguous arrays hold the same bytes."""
+    if on_host(a):
+        return native.same(a, b)
+    return a.numel() == b.numel() and bool((_words(a) == _words(b)).all())
+
+
+def _words(data: Any) -> Any:
+    import torch
+
+    return data.view(torch.int64) if data.numel() % 8 == 0 and data.storage_offset() % 8 == 0 else data
+
+
+def elements(data: Any, size: int) -> Any:
+    """A view of the bytes as elements of `size` bytes, whatever they mean."""
+    if on_host(data):
+        return data.view(f"V{size}")
+    return data.view(getattr(namespace(data), _INTEGERS[size]))
+
+
+def integers(data: Any, size: int) -> Any:
+    return data.view(getattr(namespace(data), _INTEGERS[size]))
+
+
+def raw(x: Any) -> Any:
+    return x.view(namespace(x).uint8)
+
+
+def index(chosen: Any, x: Any) -> Any:
+    """Positions, made with numpy, as an index into `x`."""
+    return chosen if on_host(x) else namespace(x).from_numpy(np.ascontiguousarray(chosen)).to(x.device)
+
+
+def cast(x: Any, like: Any) -> Any:
+    return x.astype(like.dtype, copy=False) if on_host(like) else x.to(like.dtype)
+
+
+def normal(x: Any, generator: np.random.Generator) -> Any:
+    """Standard normal numbers, as many as `x` has; float64 for numpy, of the dtype of `x` for torch."""
+    if on_host(x):
+        return generator.standard_normal(x.shape)
+    return namespace(x).randn(x.shape, dtype=x.dtype, device=x.device, generator=generator_for(x, generator))
+
+
+def steps(x: Any, generator: np.random.Generator) -> Any:
+    """-1, 0 or 1 for each element of an integer array."""
+    if on_host(x):
+        return generator.integers(-1, 2, x.shape, dtype=np.int8)
+    torch = namespace(x)
+    return torch.randint(-1, 2, x.shape, dtype=x.dtype, device=x.device, generator=generator_for(x, generator))
+
+
+def std(x: Any) -> float:
+    """The standard deviation of the finite elements, in double precision; 0 where there are none."""
+    finite = x[namespace(x).isfinite(x)]
+    if not len(finite):
+        return 0.0
+    return float(np.std(finite, dtype=np.float64)) if on_host(x) else float(finite.double().std(correction=0))
+
+
+def quantile(x: Any, q: float) -> float:
+    """Of a flat, not empty array; for large tensors that of a regular sample."""
+    if on_host(x):
+        return float(np.quantile(x, q))
+    step = -(-len(x) // QUANTILE_SAMPLE)
+    sample = x[::step]
+    return float(sample.kthvalue(1 + round(q * (len(sample) - 1))).values)
+
+
+def blend(out: Any, a: Any, b: Any, size: int, seed: int) -> None:
+    """Fills `out` with runs of elements (`size` bytes each), each run from `a` or `b`, which are rotated secretly."""
+    if on_host(out):
+        native.blend(out, a, b, size, seed)
+        return
+    import torch
+
+    random = np.random.default_rng(seed)
+    x, y, target = (elements(data, size) for data in (a, b, out))
+    count = len(x)
+    runs = torch.randint(0, 2, (-(-count // RUN),), dtype=torch.uint8, device=out.device,
+                         generator=generator_for(out, random))  # fmt: skip
+    chosen = runs.bool().repeat_interleave(RUN)[:count]
+    x, y = (torch.roll(z, int(random.integers(count))) for z in (x, y))
+    torch.where(chosen, x, y, out=target)
+
+
+def compare(want: Any, bound: Any, got: Any) -> Mismatch | None:
+    """None if every element lies within its bound. Where `want` is not finite, `got` must be the same."""
+    if on_host(want):
+        return native.compare(want, bound, got)
+    count, first, worst, excess = 0, -1, -1, 0.0
+    for start in range(0, len(want), CHUNK):
+        over = _excess(*(x[start : start + CHUNK].double() for x in (want, bound, got)))
+        bad = over > 0
+        found = int(bad.sum())
+        if not found:
+            continue
+        if not count:
+            first = start + int(bad.nonzero()[0])
+        count += found
+        most, at = over.max(0)
+        if worst < 0 or float(most) > excess:
+            worst, excess = start + int(at), float(most)
+    return Mismatch(count, first, worst, excess) if count else None
+
+
+def _excess(want: Any, bound: Any, got: Any) -> Any:
+    """By how many bounds each element is off; 0 within its bound."""
+    torch = namespace(want)
+    inf = math.inf
+    error = (got - want).abs()
+    over = torch.where(error <= bound, 0.0, torch.where(bound > 0, error / bound, inf))
+    over = torch.where(torch.isfinite(got), over, inf)
+    alike = torch.where(torch.isnan(want), torch.isnan(got), got == want)
+    over = torch.where(torch.isfinite(want), over, torch.where(alike, 0.0, inf))
+    return torch.where(torch.isinf(bound), 0.0, over)
+
+
+def outside(want: Any, got: Any, share: float) -> int:
+    """How many elements of `got` are off by more than `share` of |want| + RMS(want), both flat and in double precision;
+    where `want` is not finite, those of another class."""
+    if on_host(want):
+        return native.outside(want, got, share)
+    torch = namespace(want)
+    finite = torch.isfinite(want)
+    settled = torch.where(finite, want, 0.0)
+    rms = float((settled.square().sum() / finite.sum().clamp(min=1)).sqrt())
+    good = (got - want).abs() <= share * (want.abs() + rms) + 1e-30
+    alike = torch.where(torch.isnan(want), torch.isnan(got), got == want)
+    return int((~torch.where(finite, good, alike)).sum())
