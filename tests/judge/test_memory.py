@@ -82,7 +82,9 @@ def test_what_is_shown_between_calls_frees_no_output(judge: Judge) -> None:
     prepared = judge.prepared(Task.from_source(TASK), settings)
     assert isinstance(prepared, Prepared)
     workers = judge.workers()
-    reference = Reference(workers.reference(prepared.folder), settings, workers.inside(prepared.folder, TASK_FOLDER))
+    reference = Reference(
+        workers.reference(prepared.folder, "cpu"), settings, workers.inside(prepared.folder, TASK_FOLDER)
+    )
     try:
         reference.build(prepared.seed)
         reference.attach(prepared.layout)

@@ -59,5 +59,7 @@ StoreOption = Annotated[
         help="A file for SQLite or postgresql://user@host/database. Default: $CUDA_AGENT_HOME/store.db.", metavar="URL"
     ),
 ]
-DeviceOption = Annotated[str, typer.Option(help="The device to judge on.")]
+DeviceOption = Annotated[
+    str, typer.Option(help="cpu, cuda or cuda:N; auto: a GPU where there is one, but the CPU for kernels in C++.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout and nothing else.")]

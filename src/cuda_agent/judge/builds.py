@@ -44,7 +44,12 @@ class BuiltSolution:
 
 
 def build(
-    workers: Workers, solution: Solution, cache: BuildCache, require_sandbox: bool, timeout_s: float = 120.0
+    workers: Workers,
+    solution: Solution,
+    cache: BuildCache,
+    require_sandbox: bool,
+    device: str = "cpu",
+    timeout_s: float = 120.0,
 ) -> BuiltSolution:
     """Raises Rejected with status build_error, or judge_error where this machine cannot build."""
     started = time.monotonic()
@@ -75,7 +80,7 @@ def build(
     extensions = any("cpp_extension" in text for name, text in solution.files.items() if name.endswith(".py"))
     if extensions:
         try:
-            cached = _build_extensions(workers, solution, folder, entries, cache) and cached
+            cached = _build_extensions(workers, solution, folder, entries, cache, device) and cached
         except Rejected:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -95,7 +100,7 @@ def _environment(workers: Workers, entries: Mapping[str, str]) -> dict[str, str]
 
 
 def _build_extensions(
-    workers: Workers, solution: Solution, folder: Path, entries: dict[str, str], cache: BuildCache
+    workers: Workers, solution: Solution, folder: Path, entries: dict[str, str], cache: BuildCache, device: str
 ) -> bool:
     """Lets a worker of its own import the solution, which builds its torch extensions into a folder that only this
     solution's later workers see: what untrusted code wrote there can fool nobody else."""
@@ -103,7 +108,7 @@ def _build_extensions(
     known = kept.is_dir()
     if not known:
         made = workers.folder("extensions-", for_sandbox=True)
-        _import_once(workers, folder, dict(entries), made)
+        _import_once(workers, folder, dict(entries), made, device)
         give_to(made, os.geteuid()) if os.geteuid() == 0 else None
         if sum(file.stat().st_size for file in made.rglob("*") if file.is_file()) > MAX_EXTENSION_BYTES:
             shutil.rmtree(made, ignore_errors=True)
@@ -128,9 +133,9 @@ def _kept(made: Path, kept: Path) -> Path:
     return kept
 
 
-def _import_once(workers: Workers, folder: Path, entries: dict[str, str], made: Path) -> None:
+def _import_once(workers: Workers, folder: Path, entries: dict[str, str], made: Path, device: str) -> None:
     environment = {**_environment(workers, entries), "CUDA_AGENT_CACHE": workers.inside(made, "/built")}
-    worker = workers.candidate(folder, environment, entries, {str(made): "/built"})
+    worker = workers.candidate(folder, environment, entries, device, {str(made): "/built"})
     try:
         worker.ask("load", timeout_s=EXTENSION_TIMEOUT_S, precision="fp32", rules="any", disable_kernels=False,
                    extensions=True, folder=workers.inside(folder, SOLUTION))  # fmt: skip

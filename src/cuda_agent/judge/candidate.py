@@ -13,7 +13,7 @@ from cuda_agent.judge.builds import BuiltSolution
 from cuda_agent.judge.prepared import Prepared, Sample
 from cuda_agent.judge.rejected import Rejected, cleaned, rejected
 from cuda_agent.judge.settings import Settings
-from cuda_agent.judge.side import Call, Side
+from cuda_agent.judge.side import Call, Side, side_for
 from cuda_agent.judge.values import Value
 from cuda_agent.judge.worker.pool import Worker, WorkerFault
 from cuda_agent.judge.workers import SOLUTION, Workers
@@ -45,7 +45,7 @@ class Candidate:
         self.extensions, self.inside = built.extensions, workers.inside(built.folder, SOLUTION)
         self.prepare_s: float | None = None
         self.stage: Stage = "run"
-        self.worker: Worker = workers.candidate(built.folder, built.environment, built.entries)
+        self.worker: Worker = workers.candidate(built.folder, built.environment, built.entries, settings.device)
         self.guards = self.worker.guards
         self.side: Side | None = None
         self._state: Value | None = None
@@ -62,7 +62,7 @@ class Candidate:
                  disable_kernels=disable_kernels, extensions=self.extensions, folder=self.inside)  # fmt: skip
         try:
             limits = settings.call_timeout_s, max(settings.call_timeout_s, settings.first_call_timeout_s)
-            self.side = Side(self.worker, self.prepared.layout, *limits)
+            self.side = side_for(self.worker, self.prepared.layout, *limits)
         except WorkerFault as fault:
             raise self._rejected(fault, "starting the worker") from None
         arguments = self.side.put_init()

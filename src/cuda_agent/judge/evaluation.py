@@ -115,7 +115,12 @@ class Evaluation:
         with judge.quiet().shared():
             with self._stage("build"):
                 self.built = build(
-                    judge.workers(), self.solution, judge.cache, judge.sandbox == "require", settings.build_timeout_s
+                    judge.workers(),
+                    self.solution,
+                    judge.cache,
+                    judge.sandbox == "require",
+                    settings.device,
+                    settings.build_timeout_s,
                 )
             with self._stage("run"):
                 candidate = self.candidate()
@@ -248,7 +253,7 @@ class Evaluation:
             flags=list(dict.fromkeys(self.flags)),
             checks=self.checks,
             guards=guards_of(*self.guards),
-            device=machine.device(),
+            device=machine.device(settings.device),
             precision=settings.precision,
             rules=settings.rules,
             protocol=settings.protocol,

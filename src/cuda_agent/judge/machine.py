@@ -11,6 +11,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from cuda_agent.judge import device as devices
 from cuda_agent.judge.settings import Settings
 from cuda_agent.task import Task
 
@@ -28,8 +29,10 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def device() -> dict[str, Any]:
+def device(name: str = "cpu") -> dict[str, Any]:
     """The device that was judged on, and how busy it was just then."""
+    if name.startswith("cuda"):
+        return devices.describe(name) | {"load": round(os.getloadavg()[0], 2), **devices.state(name)}
     usable = len(os.sched_getaffinity(0))
     return {
         "type": "cpu",
@@ -54,6 +57,7 @@ def versions() -> dict[str, str]:
 
 def baseline_key(task: Task, settings: Settings) -> str:
     """What a stored baseline is good for: this task under this contract on this machine with these versions."""
-    where = {k: v for k, v in device().items() if k != "load"}
+    where = device(settings.device)
+    where = {k: v for k, v in where.items() if k not in ("load", *devices.CHANGING)}
     parts = [BASELINE_SCHEMA, task.id, settings.task_key, where, versions()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

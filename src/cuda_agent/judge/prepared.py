@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from cuda_agent.judge import arrays, contents, expected, values
+from cuda_agent.judge import device as devices
 from cuda_agent.judge.expected import Expected
 from cuda_agent.judge.settings import Settings
-from cuda_agent.judge.side import Call, Layout, Side
+from cuda_agent.judge.side import FEW_CALLS, Call, Layout, Side, side_for
 from cuda_agent.judge.values import Value
 from cuda_agent.judge.worker.pool import Answer, Worker, WorkerFault
 from cuda_agent.judge.workers import TASK, Workers
@@ -28,6 +29,7 @@ SLOW_S = 0.25
 """A reference slower than this gets fewer samples."""
 MAX_PARAMETER_CHECKS = 24
 PAPER_SAMPLES = 5
+TURN_S, MAX_TURN = 0.01, 128
 
 
 class InvalidTask(Exception):
@@ -102,7 +104,7 @@ class Reference:
         return Value.from_reply(answer.reply, answer.data), tuple(answer.reply["state"])
 
     def attach(self, layout: Layout) -> Side:
-        self.side = Side(self.worker, layout, TASK_TIMEOUT_S)
+        self.side = side_for(self.worker, layout, TASK_TIMEOUT_S)
         return self.side
 
     def put_state(self, state: Value) -> None:
@@ -170,7 +172,7 @@ def prepare(workers: Workers, task: Task, settings: Settings, seeded: bool = Fal
     """Raises InvalidTask. `seeded` leaves parameters as the constructor makes them from the seed."""
     folder = workers.folder("task-")
     task.write(folder)
-    worker = workers.reference(folder)
+    worker = workers.reference(folder, settings.device)
     reference: Reference | None = None
     try:
         reference = Reference(worker, settings, workers.inside(folder, TASK))
@@ -199,7 +201,7 @@ class _Preparation:
         size = pool[0].bytes
         # blends need two; small inputs are cheap, and tensors too small to blend must differ from call to call
         pool += [reference.inputs(self._seed()) for _ in range(2 if size > 1 << 16 else 14)]
-        self.layout = Layout(pool[0], base, rows, init, outputs_bytes=1 << 40)
+        self.layout = Layout(pool[0], base, rows, init, outputs_bytes=1 << 40, device=self.settings.device)
         self.side = reference.attach(self.layout)
         states = self._states(base, rows)
         reference.put_state(states[0])
@@ -210,10 +212,11 @@ class _Preparation:
         if degenerate and not self.paper:
             raise InvalidTask(degenerate)
         blends = self._blends(pool, samples[0])
+        layout = replace(self.layout, turn=self._calls_of_a_turn(pool))
         return Prepared(
             task=self.task,
             folder=self.folder,
-            layout=self.layout,
+            layout=layout,
             seed=seed,
             states=states,
             samples=samples,
@@ -226,6 +229,19 @@ class _Preparation:
             guards=reference.worker.guards,
             ignored=tuple(self.ignored),
         )
+
+    def _calls_of_a_turn(self, pool: Sequence[Value]) -> int:
+        """On a device: enough for a turn to take TURN_S and for its inputs to be more than its caches hold, as far as
+        there is memory for."""
+        device, layout = self.settings.device, self.layout
+        if device == "cpu" or layout.changed:
+            return 1
+        contents = [pool[i % len(pool)] for i in range(FEW_CALLS)]
+        self.reference.use("eager")
+        seconds = [self.side.calls(contents, [False] * FEW_CALLS)[0].seconds for _ in range(3)]
+        wanted = max(TURN_S / max(min(seconds), 1e-6), 2 * devices.l2_bytes(device) / layout.slot_bytes, 1)
+        room = devices.free_bytes(device) / 16 / (layout.slot_bytes + 4 * layout.outputs_bytes)
+        return max(1, min(round(wanted), MAX_TURN, int(room)))
 
     def _seed(self) -> int:
         return int(self.generator.integers(1, 1 << 31))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import secrets
@@ -13,11 +14,12 @@ from typing import Protocol
 import numpy as np
 
 from cuda_agent.judge import arrays, contents, expected, native, values
+from cuda_agent.judge import device as devices
 from cuda_agent.judge.expected import ExactLeaf
 from cuda_agent.judge.prepared import InvalidTask, Prepared, Reference, Sample
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.settings import Settings
-from cuda_agent.judge.side import TURN_CALLS, Call, Side
+from cuda_agent.judge.side import Call, Side, side_for
 from cuda_agent.judge.values import Value
 from cuda_agent.judge.workers import TASK, Workers
 
@@ -29,6 +31,7 @@ LOUD = 1.3
 WAITED, WAITED_S = 0.1, 3e-4
 """So does a baseline whose threads waited for a core for more than this share of its call, and this long."""
 BASELINE, NULL = -1, -2
+COMPARED = 3
 STRAY, FEW_TIES = 0.005, 8
 """Elements of a timed output that may be off: a share of all, and of integers this many, but at most a quarter."""
 
@@ -78,21 +81,21 @@ class Clock:
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
         self.threads = os.cpu_count() or 1
-        self._best = math.inf
+        self._best: dict[str, float] = {}
         self._nulls: dict[int, Side] = {}
         self._draws: dict[int, Reference] = {}
 
-    def probe(self) -> float:
-        """How much slower than at its best the fixed loop runs on all cores now."""
-        seconds = native.probe(PROBE_ROUNDS, self.threads)
-        self._best = min(self._best, seconds)
-        return seconds / self._best
+    def probe(self, device: str = "cpu") -> float:
+        """How much slower than at its best the fixed loop runs now, on all cores or on the device."""
+        seconds = native.probe(PROBE_ROUNDS, self.threads) if device == "cpu" else devices.probe(device)
+        self._best[device] = min(self._best.get(device, math.inf), seconds)
+        return seconds / self._best[device]
 
     def null(self, prepared: Prepared, output: Value) -> Side:
         """A worker whose calls compute nothing and return what the task returns."""
         key = id(prepared)
         if key not in self._nulls:
-            side = Side(self.workers.null(), prepared.layout, 10.0)
+            side = side_for(self.workers.null(prepared.layout.device), prepared.layout, 10.0)
             specs = [s.as_json(0) for s in output.specs]
             side.worker.ask("null", tree=output.tree, tensors=specs)
             self._nulls[key] = side
@@ -104,7 +107,7 @@ class Clock:
         """New inputs from the task itself, under a new secret seed. Raises InvalidTask."""
         key = id(prepared)
         if key not in self._draws:
-            worker = self.workers.reference(prepared.folder)
+            worker = self.workers.reference(prepared.folder, settings.device)
             self._draws[key] = Reference(worker, settings, self.workers.inside(prepared.folder, TASK))
         found = self._draws[key].inputs(secrets.randbits(31))
         if found.specs != prepared.pool[0].specs:
@@ -133,15 +136,17 @@ def take_turns(
     then that contender is out."""
     generator = np.random.default_rng(secrets.randbits(63))
     found: list[Pair | Rejected] = [Pair() for _ in contenders]
-    batch = 1 if prepared.layout.staged else TURN_CALLS
+    batch, device = prepared.layout.batch, prepared.layout.device
     deadline = time.monotonic() + PAIR_SECONDS * (1 + len(contenders)) / 2
     buffers = [[arrays.empty_like(d) for d in prepared.pool[0].data] for _ in range(batch)]
     rounds = 0
+    if device != "cpu":
+        _fill_the_pools(baseline, contenders, null, prepared)
     while rounds < MIN_ROUNDS or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
         rounds += 1
         inputs = [_fresh(clock, prepared, settings, generator, buffer) for buffer in buffers]
-        copy = [bool(generator.integers(2)) for _ in inputs]
-        probe = clock.probe()
+        copy = _to_compare(generator, batch, device)
+        probe = clock.probe(device)
         sides = {BASELINE: baseline, NULL: null}
         sides |= {i: side for i, side in enumerate(contenders) if isinstance(found[i], Pair)}
         made: dict[int, list[Call]] = {}
@@ -161,6 +166,24 @@ def take_turns(
         if not any(isinstance(pair, Pair) for pair in found):
             break
     return found
+
+
+def _fill_the_pools(baseline: Timed, contenders: Sequence[Timed], null: Timed, prepared: Prepared) -> None:
+    """Two turns of each side that do not count: after them the allocators have memory for all outputs of a turn."""
+    batch = prepared.layout.batch
+    contents_ = [prepared.pool[i % len(prepared.pool)] for i in range(batch)]
+    for side in (baseline, null, *contenders):
+        for _ in range(2):
+            with contextlib.suppress(Rejected):  # the counted turns end the same way, where it is looked at
+                side.calls(contents_, [False] * batch)
+
+
+def _to_compare(generator: np.random.Generator, batch: int, device: str) -> list[bool]:
+    """Which outputs of a round are compared: a secret half, of a device's longer turns a secret few."""
+    if device == "cpu" or batch == 1:
+        return [bool(generator.integers(2)) for _ in range(batch)]
+    chosen = set(generator.choice(batch, min(COMPARED, batch), replace=False).tolist())
+    return [i in chosen for i in range(batch)]
 
 
 def _fresh(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from cuda_agent.errors import UsageError
+from cuda_agent.judge import device as devices
 
 Rules = Literal["any", "libraries", "kernels"]
 Precision = Literal["fp32", "tf32", "bf16", "fp16"]
@@ -17,7 +18,8 @@ Mode = Literal["eval", "train"]
 class Settings:
     """`measure=False` stops after comparing; `careful` measures until the interval is narrow (winners, publishing);
     `call_timeout_s` bounds a call of the candidate, `first_call_timeout_s` the first one in a worker (which may compile
-    or tune), `build_timeout_s` its import and construction."""
+    or tune), `build_timeout_s` its import and construction; `device` is cpu, cuda, cuda:N or auto (a GPU where there is
+    one) and becomes the one that was meant. Raises UsageError for what is unknown or not here."""
 
     rules: Rules = "any"
     precision: Precision = "fp32"
@@ -35,9 +37,8 @@ class Settings:
             value = getattr(self, name)
             if value not in get_args(allowed):
                 raise UsageError(f"{name} {value!r} is unknown; it is one of {', '.join(get_args(allowed))}")
-        if self.device != "cpu":
-            raise UsageError(f"device {self.device!r}: this version judges on the device cpu")
-        if self.precision == "tf32":
+        object.__setattr__(self, "device", devices.resolve(self.device))
+        if self.precision == "tf32" and not self.device.startswith("cuda"):
             raise UsageError("precision tf32 exists on NVIDIA GPUs only; a CPU has fp32, bf16 and fp16")
 
     @property

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from cuda_agent.judge import native
+from cuda_agent.judge import arrays, native
 from cuda_agent.judge.values import Bytes, Spec, Value
 from cuda_agent.judge.worker.harness_limits import HELD_OUTPUTS
 from cuda_agent.judge.worker.pool import Answer, SharedMemory, Worker, WorkerFault
 
 SMALL_BYTES = 256 << 10
 TURN_CALLS = 8
+FEW_CALLS = 4
 ROOM_CALLS, MAX_ROOM = 24, 256 << 20
 """A worker gets as much touched memory as this many inputs or outputs take, at most so many bytes."""
 
@@ -43,6 +44,9 @@ class Layout:
     """A call changes its inputs."""
     aliases: bool = False
     reuses: bool = False
+    device: str = "cpu"
+    turn: int = FEW_CALLS
+    """Calls to a turn on a device."""
 
     @property
     def slot_bytes(self) -> int:
@@ -62,8 +66,17 @@ class Layout:
     @property
     def slots(self) -> list[int]:
         """Offsets of the input slots."""
+        if self.device != "cpu":
+            return [i * self.slot_bytes for i in range(self.turn)]
         count = TURN_CALLS if self.slot_bytes <= SMALL_BYTES else (3 if self.slot_bytes <= 256 << 20 else 1)
         return [i * self.slot_bytes for i in range(count)]
+
+    @property
+    def batch(self) -> int:
+        """Calls that one round of a measurement makes of each side."""
+        if self.device != "cpu":
+            return 1 if self.changed else self.turn
+        return 1 if self.staged else TURN_CALLS
 
     @property
     def state_base(self) -> int:
@@ -101,7 +114,7 @@ class Side:
     """For the first call, where it may take longer than the others."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The task's parameter names → the worker's own."""
-    _slots: SharedMemory = field(init=False)
+    _slots: Any = field(init=False)
     _vault: SharedMemory | None = field(init=False, default=None)
     _earlier: deque[list[tuple[int, int]]] = field(init=False)
     _generator: np.random.Generator = field(init=False)
@@ -110,9 +123,15 @@ class Side:
     def __post_init__(self) -> None:
         self._generator = np.random.default_rng(secrets.randbits(63))
         self._earlier = deque(maxlen=HELD_OUTPUTS)
-        self._slots = SharedMemory(self.layout.total)
+        self._slots = self._memory(self.layout.total)
         self.worker.attach_slots(self._slots)
         self._sign()
+
+    def _memory(self, size: int) -> Any:
+        return SharedMemory(size)
+
+    def _written(self) -> None:
+        """After this process wrote into the shared memory."""
 
     def _sign(self) -> None:
         inputs = self.layout.inputs
@@ -138,6 +157,7 @@ class Side:
             order[self.names.get(row["name"], row["name"])] = spec.as_json(base + offset)
         if self.layout.changed:
             self._restore = state
+        self._written()
         return self.worker.ask("state", timeout_s=120.0, state=order, **arguments)
 
     def _restore_buffers(self) -> None:
@@ -149,6 +169,7 @@ class Side:
             if row["name"] in self.layout.changed:
                 self._slots.bytes[base + offset : base + offset + spec.bytes] = data
                 order[self.names.get(row["name"], row["name"])] = spec.as_json(base + offset)
+        self._written()
         self.worker.ask("state", state=order, prepare=False)
 
     def put_init(self) -> dict[str, Any]:
@@ -158,6 +179,7 @@ class Side:
         for spec, data, offset in zip(init.specs, init.data, init.offsets(), strict=False):
             self._slots.bytes[base + offset : base + offset + spec.bytes] = data
         specs = [s.as_json(o) for s, o in zip(init.specs, init.offsets(), strict=False)]
+        self._written()
         return {"tree": init.tree, "tensors": specs, "base": base}
 
     # -- calls ------------------------------------------------------------------------------------------------------
@@ -231,7 +253,7 @@ class Side:
             except (ValueError, TypeError, KeyError, IndexError) as error:
                 raise WorkerFault("garbage", why=str(error)) from None
             if self.layout.mutates:
-                call.output = _with_inputs(call.output, content.specs, found)
+                call.output = with_inputs(call.output, content.specs, found)
         return call
 
     def _look_at_addresses(self, call: Call, reply: Mapping[str, Any]) -> None:
@@ -245,6 +267,16 @@ class Side:
         self._earlier.append(outside)
 
 
-def _with_inputs(output: Value, specs: Sequence[Spec], found: Sequence[Bytes]) -> Value:
+def with_inputs(output: Value, specs: Sequence[Spec], found: Sequence[Bytes]) -> Value:
     """The output and, as further tensors, the inputs as the call left them."""
-    return Value(output.tree, (*output.specs, *specs), (*output.data, *[f.copy() for f in found]))
+    return Value(output.tree, (*output.specs, *specs), (*output.data, *map(arrays.copied, found)))
+
+
+def side_for(worker: Worker, layout: Layout, call_timeout_s: float, first_timeout_s: float | None = None) -> Side:
+    """The side that fits the layout's device."""
+    if layout.device == "cpu":
+        return Side(worker, layout, call_timeout_s, first_timeout_s)
+    from cuda_agent.judge.device_side import DeviceSide, DeviceWorker
+
+    assert isinstance(worker, DeviceWorker)
+    return DeviceSide(worker, layout, call_timeout_s, first_timeout_s)

@@ -90,14 +90,23 @@ def make_model(
 def make_inputs(
     module: TaskModule, seed: int, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
 ) -> list[Any]:
-    """New inputs made from `seed`, on `device`, floating ones as `dtype`. Raises TaskError."""
-    place = "meta" if torch.device(device).type == "meta" else "cpu"
-    _seed(seed)
-    with blaming(module.folder, "get_inputs() failed"), _devices(place, module.redirect):
-        value = module.get_inputs()
+    """New inputs made from `seed`, on `device` (on the CPU and then moved where the task can do no other), floating
+    ones as `dtype`. Raises TaskError."""
+    try:
+        value = _inputs_made_on(str(device), module, seed)
+    except TaskError:
+        if torch.device(device).type != "cuda":
+            raise
+        value = _inputs_made_on("cpu", module, seed)
     with blaming(module.folder, "the inputs cannot be moved"):
         inputs: list[Any] = map_tensors(lambda tensor: _moved(tensor, device, dtype), check_inputs(value))
     return inputs
+
+
+def _inputs_made_on(device: str, module: TaskModule, seed: int) -> Any:
+    _seed(seed)
+    with blaming(module.folder, "get_inputs() failed"), _devices(device, module.redirect):
+        return module.get_inputs()
 
 
 def _moved(tensor: torch.Tensor, device: str | torch.device, dtype: torch.dtype | None) -> torch.Tensor:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cuda_agent.judge import device as devices
 from cuda_agent.judge import native, statistics
 from cuda_agent.judge.candidate import Candidate
 from cuda_agent.judge.prepared import InvalidTask, Prepared, Reference, Sample
@@ -87,7 +88,7 @@ class Baseline:
     """A fresh reference worker that is ready to be timed, eager or compiled."""
 
     def __init__(self, workers: Workers, prepared: Prepared, settings: Settings, compiled: Path | None = None) -> None:
-        worker = workers.reference(prepared.folder, compiled)
+        worker = workers.reference(prepared.folder, settings.device, compiled)
         reference: Reference | None = None
         try:
             reference = Reference(worker, settings, workers.inside(prepared.folder, TASK))
@@ -344,6 +345,8 @@ def _warm_compiled(prepared: Prepared, compiled: Baseline, eager: Baseline) -> V
 def floor_s(prepared: Prepared, threads: int) -> float | None:
     """Seconds in which the inputs that matter and the outputs can be read at best; None for less than 1 MiB."""
     total = prepared.necessary_bytes
+    if prepared.layout.device != "cpu":
+        return total / devices.bandwidth(prepared.layout.device) if total > FLOOR_BYTES else None
     return (
         native.read_seconds(min(total, 1 << 28), threads) * max(1.0, total / (1 << 28)) if total > FLOOR_BYTES else None
     )

@@ -58,33 +58,45 @@ class Workers:
             if self._compiler is None:
                 self._compiler = Zygote(with_compiler=True)
 
-    def reference(self, task_folder: Path, compile_cache: Path | None = None) -> Worker:
+    def reference(self, task_folder: Path, device: str, compile_cache: Path | None = None) -> Worker:
         """A worker with the task; with `compile_cache` also torch.compile, which keeps its builds there."""
         if compile_cache is None:
-            return self._start(self._plain, "reference", self._task_place(task_folder))
+            return self._start(self._plain, "reference", self._task_place(task_folder), device)
         self.warm_compiler()
         assert self._compiler is not None
         place = self._task_place(task_folder, {str(compile_cache): "/compiled"})
         environment = {"TORCHINDUCTOR_CACHE_DIR": self.inside(compile_cache, "/compiled")}
         place = replace(place, environment={**environment, **place.environment})
-        return self._start(self._compiler, "reference", place)
+        return self._start(self._compiler, "reference", place, device)
 
     def candidate(
         self,
         folder: Path,
         environment: Mapping[str, str],
         placed: Mapping[str, str],
+        device: str,
         writable: Mapping[str, str] | None = None,
     ) -> Worker:
         """A worker with the solution in `folder`; `placed` are the libraries that were built for it."""
         place = Place(placed={str(folder): SOLUTION, **placed}, environment=environment, writable=writable or {})
-        return self._start(self._plain, "candidate", place)
+        return self._start(self._plain, "candidate", place, device)
 
-    def null(self) -> Worker:
-        return self._start(self._plain, "null", Place())
+    def null(self, device: str) -> Worker:
+        return self._start(self._plain, "null", Place(), device)
 
-    def _start(self, zygote: Zygote, role: str, place: Place) -> Worker:
-        worker = Worker(zygote, role, place, self.limits, self.isolate)
+    def _start(self, zygote: Zygote, role: str, place: Place, device: str) -> Worker:
+        if device == "cpu":
+            worker = Worker(zygote, role, place, self.limits, self.isolate)
+        else:
+            from cuda_agent.judge import device as devices
+            from cuda_agent.judge.device_side import DeviceWorker
+
+            place = replace(
+                place,
+                environment={**devices.environment(device), **place.environment},
+                readable=[*place.readable, *devices.files(device)],
+            )
+            worker = DeviceWorker(zygote, role, place, self.limits, self.isolate, device)
         self._alive.add(worker)
         return worker
 

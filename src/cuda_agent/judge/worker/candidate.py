@@ -26,9 +26,8 @@ class CandidateHarness(Harness):
 
     def on_load(self, request: dict[str, Any]) -> dict[str, Any]:
         """Imports `model_new`. Own kernels are loaded from what the judge built beforehand."""
-        self.dtype = harness.PRECISIONS[request["precision"]]
+        self.dtype = harness.set_precision(request["precision"])
         self.rules = request["rules"]
-        torch.set_float32_matmul_precision("highest")
         audit.before_import(self.rules, request["disable_kernels"])
         if request["extensions"]:
             from cuda_agent.backends import inline
@@ -44,7 +43,7 @@ class CandidateHarness(Harness):
     def on_build(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self.region is not None
         region = self.region
-        tensors = [region.tensor(spec, request["base"]).clone() for spec in request["tensors"]]
+        tensors = [region.tensor(spec, request["base"]).clone().cpu() for spec in request["tensors"]]
         args, kwargs = wire.decode(request["tree"], tensors.__getitem__)
         harness.seed_everything(request["seed"])
         model = self.solution.ModelNew(*args, **kwargs)
@@ -53,6 +52,7 @@ class CandidateHarness(Harness):
         if isinstance(model, torch.nn.Module):
             model.eval() if request["mode"] == "eval" else None
             harness.cast_model(model, self.dtype)
+            model.to(self.device)
         self.candidate = model
         self.model = model
         rows, tensors = harness.describe_state(model) if isinstance(model, torch.nn.Module) else ([], [])

@@ -6,7 +6,6 @@ believes bytes that it or the keeper copied, and times that they took; nothing e
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import random
@@ -31,7 +30,7 @@ DTYPES: dict[str, torch.dtype] = {
     )
 }  # fmt: skip
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+PRECISIONS = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class RequestError(Exception):
@@ -45,30 +44,31 @@ class RequestError(Exception):
 class Region:
     """The memory that parent, keeper and worker share: input slots and room for parameters."""
 
-    def __init__(self, descriptor: int) -> None:
-        size = os.fstat(descriptor).st_size
-        self._map = mmap.mmap(descriptor, max(size, 1))
-        os.close(descriptor)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
-        self._bytes = torch.frombuffer(self._map, dtype=torch.uint8)
-        self._touch()
+    def __init__(self, flat: torch.Tensor) -> None:
+        self.flat, self.address = flat, flat.data_ptr()
 
-    def _touch(self) -> None:
-        """Maps every page now, so that no timed call pays for it."""
-        self._bytes[::4096].sum()
+    @classmethod
+    def of_file(cls, descriptor: int) -> Region:
+        """Host memory; every page is mapped now, so that no timed call pays for it."""
+        flat = torch.frombuffer(mmap.mmap(descriptor, os.fstat(descriptor).st_size), dtype=torch.uint8)
+        os.close(descriptor)
+        flat[::4096].sum()
+        return cls(flat)
 
     def tensor(self, spec: dict[str, Any], base: int = 0) -> torch.Tensor:
         """The tensor that `spec` (dtype, shape, stride, offset, bytes) describes, at `base` + its offset."""
         dtype = DTYPES[spec["dtype"]]
         start = base + spec["offset"]
         if not spec["bytes"]:
-            return torch.empty(spec["shape"], dtype=dtype)
-        flat = self._bytes[start : start + spec["bytes"]].view(dtype)
+            return torch.empty(spec["shape"], dtype=dtype, device=self.flat.device)
+        flat = self.flat[start : start + spec["bytes"]].view(dtype)
         return flat.as_strided(spec["shape"], spec["stride"])
 
 
 class Harness:
     """What reference and candidate workers share. Subclasses add their own `on_…` requests."""
+
+    device = torch.device("cpu")
 
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
@@ -107,7 +107,7 @@ class Harness:
     # -- requests ---------------------------------------------------------------------------------------------------
 
     def on_attach(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.region = Region(request["descriptor"])
+        self.region = Region.of_file(request["descriptor"])
         return {"base": self.region.address}
 
     def on_signature(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class Harness:
                 if isinstance(leaf, torch.Tensor):
                     raise RequestError("output", f"an output of type {type(leaf).__name__}, not a plain torch.Tensor")
                 return None
-            leaf = plain(leaf)
+            leaf = plain(leaf, self.device)
             kept.append(leaf)
             rows.append(place(leaf))
             return len(rows) - 1
@@ -176,12 +176,12 @@ def random_shift() -> int:
     return (8 << 20) + 16 * int.from_bytes(os.urandom(2))
 
 
-def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """A strided tensor on the CPU with real memory; anything lazier is made real, within the call's time."""
+def plain(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A strided tensor on the device with real memory; anything lazier is made real, within the call's time."""
     if tensor.layout is not torch.strided:
         raise RequestError("output", f"an output of layout {tensor.layout}")
-    if tensor.device.type != "cpu":
-        raise RequestError("output", f"an output on {tensor.device}, expected on cpu")
+    if tensor.device.type != device.type:
+        raise RequestError("output", f"an output on {tensor.device}, expected on {device.type}")
     tensor = tensor.detach()
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
@@ -219,7 +219,7 @@ def describe_exception(error: BaseException) -> dict[str, Any]:
     if isinstance(error, SyntaxError):
         lines.append(f"{_shown(error.filename or '')}:{error.lineno}:{error.offset}: {(error.text or '').strip()}")
     text = str(error)[:3000]
-    kind = "memory" if "can't allocate memory" in text or "not enough memory" in text else "exception"
+    kind = "memory" if any(words in text for words in _OUT_OF_MEMORY) else "exception"
     return {"kind": kind, "type": type(error).__name__, "message": text, "frames": lines}
 
 
@@ -227,6 +227,7 @@ _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 _SHOWN = ("/solution/", "/task/")
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "CUDA out of memory")
 
 
 def _shown(path: str) -> str:
@@ -285,28 +286,44 @@ def describe_state(model: torch.nn.Module) -> tuple[list[dict[str, Any]], list[t
     return rows, tensors
 
 
-def main(role: str, channel: socket.socket) -> NoReturn:
+def set_precision(precision: str) -> torch.dtype:
+    """Makes torch compute as the contract says; returns the contract's dtype."""
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    return PRECISIONS[precision]
+
+
+def main(role: str, channel: socket.socket, device: str) -> NoReturn:
     torch.set_grad_enabled(False)
+    kind = _kind(role)
+    if device != "cpu":
+        from cuda_agent.judge.worker.device_harness import on_device
+
+        kind = on_device(kind, device)
+    kind(channel).serve()
+
+
+def _kind(role: str) -> type[Harness]:
     if role == "reference":
         from cuda_agent.judge.worker.reference import ReferenceHarness
 
-        ReferenceHarness(channel).serve()
-    elif role == "candidate":
+        return ReferenceHarness
+    if role == "candidate":
         from cuda_agent.judge.worker.candidate import CandidateHarness
 
-        CandidateHarness(channel).serve()
-    NullHarness(channel).serve()
+        return CandidateHarness
+    return NullHarness
 
 
 class NullHarness(Harness):
     """Returns outputs that lie ready: what a call costs that computes nothing."""
 
     def on_null(self, request: dict[str, Any]) -> dict[str, Any]:
-        tensors = [
-            torch.zeros(max(1, spec["bytes"] // DTYPES[spec["dtype"]].itemsize), dtype=DTYPES[spec["dtype"]])
-            .as_strided(spec["shape"], spec["stride"])
-            for spec in request["tensors"]
-        ]  # fmt: skip
+        tensors = []
+        for spec in request["tensors"]:
+            dtype = DTYPES[spec["dtype"]]
+            flat = torch.zeros(max(1, spec["bytes"] // dtype.itemsize), dtype=dtype, device=self.device)
+            tensors.append(flat.as_strided(spec["shape"], spec["stride"]))
         output = wire.decode(request["tree"], tensors.__getitem__)
         self.model = lambda *_: output
         return {}

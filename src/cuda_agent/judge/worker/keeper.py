@@ -6,7 +6,8 @@ dies with its socket to the parent. The worker cannot reach it: another address 
 
     parent ⇄ keeper ⇄ worker            what it is told                      what it does
                                         ask       request → reply, outputs copied into the snapshot
-                                        turn      timed calls: wake, call, freeze or copy, stop the clock
+                                        turn      timed calls: wake, call, freeze or copy, stop the clock;
+                                                  on a device the parent keeps the clock and copies
                                         stop, wake, usage, attach
 """
 
@@ -45,8 +46,11 @@ class Mapping:
 
 
 class Keeper:
-    def __init__(self, channel: socket.socket, worker: socket.socket, pid: int, crowd: Crowd, memory: int) -> None:
+    def __init__(
+        self, channel: socket.socket, worker: socket.socket, pid: int, crowd: Crowd, memory: int, on_device: bool
+    ) -> None:
         self.channel, self.worker, self.pid, self.crowd, self.memory = channel, worker, pid, crowd, memory
+        self.on_device = on_device
         self.snapshot: Mapping | None = None
         self.vault: Mapping | None = None
         self.slots: Mapping | None = None
@@ -72,12 +76,16 @@ class Keeper:
     def _obey(self, order: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         match order["op"]:
             case "attach":
-                return self._attach(order["what"], descriptors[0])
+                return self._attach(order["what"], order["size"], descriptors[0])
             case "ask":
                 self.wake()
                 reply = self._exchange(order["request"], order["timeout_s"])
                 frozen = self.stop()
-                return self._answer(reply, copy=True, at=0) | {"frozen": frozen}
+                return self._answer(reply, copy=not self.on_device, at=0) | {"frozen": frozen}
+            case "turn" if self.on_device:
+                self.wake()
+                reply = self._exchange(order["request"], order["timeout_s"])
+                return self._answer(reply, copy=False, at=0)
             case "turn":
                 return self._turn(order)
             case "stop":
@@ -89,7 +97,14 @@ class Keeper:
                 return {"state": "ok", "bytes": self.crowd.resident_bytes(), "processes": len(self.crowd.pids())}
         return {"state": "failed", "why": f"unknown order {order['op']!r}"}
 
-    def _attach(self, what: str, descriptor: int) -> dict[str, Any]:
+    def _attach(self, what: str, size: int, descriptor: int) -> dict[str, Any]:
+        if self.on_device:
+            self.wake()
+            wire.send(self.worker, {"op": "attach", "what": what, "size": size}, [descriptor])
+            os.close(descriptor)
+            reply = self._reply(60.0)
+            self.stop()
+            return self._answer(reply, copy=False, at=0)
         setattr(self, what, Mapping(descriptor))
         if what != "slots":
             return {"state": "ok"}
@@ -268,7 +283,7 @@ def main(
     if isolated:
         jail.drop_privileges()
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
-    keeper = Keeper(channel, ours, pid, Crowd(isolated), limits.memory_bytes)
+    keeper = Keeper(channel, ours, pid, Crowd(isolated), limits.memory_bytes, order["device"] != "cpu")
     try:
         hello, _ = wire.receive(ours)
     except (EOFError, ValueError, OSError):
@@ -295,7 +310,7 @@ def _become_worker(
         wire.send(worker, {"guards": guards})
         from cuda_agent.judge.worker import harness
 
-        harness.main(order["role"], worker)
+        harness.main(order["role"], worker, order["device"])
     except BaseException:
         import traceback
 

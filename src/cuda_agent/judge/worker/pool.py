@@ -169,12 +169,15 @@ class Answer:
 class Worker:
     """One worker in its sandbox, by way of its keeper. Frozen except while it answers."""
 
-    def __init__(self, zygote: Zygote, role: str, place: Place, limits: Limits, isolate: bool = True) -> None:
+    def __init__(
+        self, zygote: Zygote, role: str, place: Place, limits: Limits, isolate: bool = True, device: str = "cpu"
+    ) -> None:
         self._channel, theirs = wire.pair()
         read_end, write_end = os.pipe()
         self.output = _Tail(read_end)
         order = {
             "role": role,
+            "device": device,
             "isolate": isolate,
             "readable": [*system_paths(), *place.readable],
             "placed": dict(place.placed),
@@ -188,22 +191,28 @@ class Worker:
             theirs.close()
             os.close(write_end)
         self.snapshot = SharedMemory(SNAPSHOT_BYTES)
-        self.slots: SharedMemory | None = None
+        self.slots: Any = None
         self.slots_range = (0, 0)
         hello = self._receive(START_TIMEOUT_S)
         if hello["state"] != "ready":
             raise MachineError(f"the sandbox cannot be set up: {hello.get('why')}")
         self.guards: dict[str, bool] = hello["guards"]
-        self._order({"op": "attach", "what": "snapshot"}, 30.0, [self.snapshot.descriptor])
+        self._settle()
 
-    def attach_slots(self, slots: SharedMemory) -> None:
+    def _settle(self) -> None:
+        self._attach("snapshot", self.snapshot)
+
+    def _attach(self, what: str, memory: Any) -> dict[str, Any]:
+        return self._order({"op": "attach", "what": what, "size": memory.size}, 60.0, [memory.descriptor])
+
+    def attach_slots(self, slots: Any) -> None:
         self.slots = slots
-        answer = self._order({"op": "attach", "what": "slots"}, 60.0, [slots.descriptor])
+        answer = self._attach("slots", slots)
         base = self._checked(answer, copied=False).reply.get("base")
         self.slots_range = (base, base + slots.size) if type(base) is int else (0, 0)
 
     def attach_vault(self, vault: SharedMemory) -> None:
-        self._order({"op": "attach", "what": "vault"}, 30.0, [vault.descriptor])
+        self._attach("vault", vault)
 
     def ask(self, op: str, timeout_s: float = 60.0, **arguments: Any) -> Answer:
         """One request. Raises WorkerFault: state `error` holds what the worker says went wrong in its code."""

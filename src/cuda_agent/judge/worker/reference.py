@@ -31,15 +31,14 @@ class ReferenceHarness(Harness):
         return self.module
 
     def on_load(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.dtype = harness.PRECISIONS[request["precision"]]
-        torch.set_float32_matmul_precision("highest")
+        self.dtype = harness.set_precision(request["precision"])
         self.module = self._owned(lambda: task_module.load(Path(request["folder"])))
         return {}
 
     def on_inputs(self, request: dict[str, Any]) -> dict[str, Any]:
         """Inputs made under a secret seed, in the contract's precision."""
         harness.seed_everything(request["seed"])
-        inputs = self._owned(lambda: task_module.make_inputs(self._task(), request["seed"]))
+        inputs = self._owned(lambda: task_module.make_inputs(self._task(), request["seed"], self.device))
         return self.describe(harness.cast_floats(list(inputs), self.dtype), with_extra=False)
 
     def on_init_inputs(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +49,7 @@ class ReferenceHarness(Harness):
     def on_build(self, request: dict[str, Any]) -> dict[str, Any]:
         """The model under a secret seed; replies with its state."""
         harness.seed_everything(request["seed"])
-        model = self._owned(lambda: task_module.make_model(self._task(), request["seed"], "cpu"))
+        model = self._owned(lambda: task_module.make_model(self._task(), request["seed"], self.device))
         if request["mode"] == "eval":
             model.eval()
         harness.cast_model(model, self.dtype)
@@ -148,7 +147,7 @@ def _reordered(model: Callable[..., Any]) -> Callable[..., Any]:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            with torch.backends.mkldnn.flags(enabled=False):
+            with torch.backends.mkldnn.flags(enabled=False), torch.backends.cudnn.flags(enabled=False):
                 return model(*inputs)
         finally:
             torch.set_num_threads(threads)

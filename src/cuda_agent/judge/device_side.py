@@ -1,0 +1,185 @@
+"""A worker whose tensors lie on a device, and its share of the device's memory.
+
+Inputs are put into memory of this process's own that the worker has mapped too; outputs come back the same way, are
+copied at once, and only the copies are looked at. Calls come in turns of many on inputs that are new and elsewhere for
+each; this process keeps the clock: from before the worker is woken until its outputs have been copied.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cuda_agent.judge import arrays
+from cuda_agent.judge import device as devices
+from cuda_agent.judge.side import Call, Side, with_inputs
+from cuda_agent.judge.values import Bytes, Value
+from cuda_agent.judge.worker.device_memory import DeviceMemory
+from cuda_agent.judge.worker.pool import Answer, Place, Worker, WorkerFault, Zygote
+from cuda_agent.sandbox import Limits
+
+ROUND_UP = 4 << 20
+
+
+class DeviceWorker(Worker):
+    """Asks its worker to copy what it shows into the outbox, and copies from there."""
+
+    def __init__(self, zygote: Zygote, role: str, place: Place, limits: Limits, isolate: bool, device: str) -> None:
+        self.device = device
+        self.outbox: DeviceMemory | None = None
+        super().__init__(zygote, role, place, limits, isolate, devices.inside(device))
+
+    def _settle(self) -> None:
+        """Nothing is copied by the keeper, so it needs no snapshot."""
+
+    def need_outbox(self, size: int) -> DeviceMemory:
+        """The outbox, made larger if need be."""
+        if self.outbox is None or self.outbox.size < size:
+            if self.outbox is not None:
+                self.outbox.close()
+            self.outbox = DeviceMemory(-(-size // ROUND_UP) * ROUND_UP, self.device)
+            self._checked(self._attach("outbox", self.outbox), copied=False)
+        return self.outbox
+
+    def turn_on(self, request: dict[str, Any], timeout_s: float) -> Answer:
+        """A turn; the worker stays awake until `rest`."""
+        answer = self._order({"op": "turn", "request": request, "timeout_s": timeout_s}, timeout_s)
+        return self._checked(answer, copied=False)
+
+    def rest(self) -> bool:
+        """Freezes the worker; False if a process of it could not be stopped."""
+        return bool(self._order({"op": "stop"}, 30.0)["frozen"])
+
+    def ask_about(self, op: str, **arguments: Any) -> Answer:
+        """A request whose reply only describes tensors."""
+        answer = self._order({"op": "ask", "request": {"op": op, **arguments}, "timeout_s": 60.0}, 60.0)
+        return self._checked(answer, copied=False)
+
+    def _checked(self, answer: dict[str, Any], copied: bool = True) -> Answer:
+        found = super()._checked(answer, copied=False)
+        rows = found.reply.get("tensors", []) if copied else []
+        if rows:
+            sizes = [_size(row) for row in rows]
+            outbox = self.need_outbox(sum(map(padded, sizes)))
+            self.ask_about("deliver")
+            found.data = copies(outbox.bytes, 0, sizes)
+        return found
+
+    def kill(self) -> None:
+        super().kill()
+        if self.outbox is not None:
+            self.outbox.close()
+            self.outbox = None
+
+
+@dataclass
+class DeviceSide(Side):
+    worker: DeviceWorker
+
+    def _memory(self, size: int) -> Any:
+        return DeviceMemory(size, self.worker.device)
+
+    def _written(self) -> None:
+        wait(self.worker.device)
+
+    def calls(self, contents: Sequence[Value], copy: Sequence[bool]) -> list[Call]:
+        made: list[Call] = []
+        step = 1 if self.layout.changed else len(self.layout.slots)
+        for start in range(0, len(contents), step):
+            made += self._turn(contents[start : start + step], copy[start : start + step])
+        return made
+
+    def _turn(self, contents: Sequence[Value], copy: Sequence[bool]) -> list[Call]:
+        self._restore_buffers()
+        slots = [int(i) for i in self._generator.permutation(len(self.layout.slots))[: len(contents)]]
+        self._stage(contents, slots)
+        stride = padded(self.layout.outputs_bytes) if self.layout.outputs_bytes < UNKNOWN else 0
+        stride += 64 * len(self.layout.state.specs) + 4096
+        outbox = self.worker.need_outbox(stride * len(contents))
+        outbox.bytes.fill_(0xFF)
+        nonce = secrets.token_hex(8)
+        request = {"op": "turn", "slots": slots, "stride": stride, "nonce": nonce}
+        wait(self.worker.device)
+        start = time.perf_counter()
+        answer = self.worker.turn_on(request, self._timeout_s() * len(contents))
+        kept = {i: arrays.copied(outbox.bytes[i * stride : (i + 1) * stride]) for i, keep in enumerate(copy) if keep}
+        wait(self.worker.device)
+        seconds = (time.perf_counter() - start) / len(contents)
+        frozen = self.worker.rest()
+        if answer.reply.get("nonce") != nonce:
+            raise WorkerFault("garbage", why="a reply to another call")
+        span = answer.reply.get("span")
+        claimed = span / len(contents) if type(span) is float else None
+        self._earlier.clear()
+        calls = [Call(seconds, None, claimed, frozen=frozen) for _ in contents]
+        for i, snapshot in kept.items():
+            self._fill(calls[i], i, answer.reply, snapshot, contents[i], self.layout.slots[slots[i]])
+        return calls
+
+    def _stage(self, contents: Sequence[Value], slots: Sequence[int]) -> None:
+        for content, slot in zip(contents, slots, strict=True):
+            base = self.layout.slots[slot]
+            for data, offset in zip(content.data, content.offsets(), strict=False):
+                self._slots.bytes[base + offset : base + offset + len(data)] = data
+
+    def _fill(self, call: Call, i: int, turn: dict[str, Any], snapshot: Bytes, content: Value, base: int) -> None:
+        """What the i-th call of a turn gave, from the copy of its part of the outbox."""
+        shown = self.worker.ask_about("show", number=i, nonce=secrets.token_hex(8))
+        sizes = [_size(row) for row in shown.reply.get("tensors", [])]
+        if turn.get("sent") is True and sum(map(padded, sizes)) <= len(snapshot):
+            data = copies(snapshot, 0, sizes)
+        else:
+            outbox = self.worker.need_outbox(sum(map(padded, sizes)))
+            self.worker.ask_about("deliver")
+            data = copies(outbox.bytes, 0, sizes)
+        reply = dict(shown.reply)
+        if "trees" in turn:
+            reply["tree"] = turn["trees"][i]
+        self._look_at_addresses(call, reply)
+        found = [
+            self._slots.bytes[base + o : base + o + len(d)]
+            for d, o in zip(content.data, content.offsets(), strict=False)
+        ]
+        call.input_changed = not all(arrays.same(f, d) for f, d in zip(found, content.data, strict=True))
+        try:
+            call.output = Value.from_reply(reply, data, copy=False)
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise WorkerFault("garbage", why=str(error)) from None
+        if self.layout.mutates:
+            call.output = with_inputs(call.output, content.specs, found)
+
+
+UNKNOWN = 1 << 40
+"""The layout's bytes of the outputs before the reference has run."""
+
+
+def padded(length: int) -> int:
+    return (length + 63) // 64 * 64
+
+
+def copies(memory: Bytes, at: int, sizes: Sequence[int]) -> list[Bytes]:
+    """Copies of what lies one after the other from `at` at multiples of 64."""
+    found = []
+    for size in sizes:
+        found.append(arrays.copied(memory[at : at + size]))
+        at += padded(size)
+    return found
+
+
+def _size(row: Any) -> int:
+    """The bytes of a tensor as a worker, which may say anything, describes it."""
+    size = row.get("bytes") if isinstance(row, dict) else None
+    if type(size) is not int or not 0 <= size < UNKNOWN:
+        raise WorkerFault("garbage", why="no tensor")
+    return size
+
+
+def wait(device: str) -> None:
+    """Until this process's work on the device is done."""
+    import torch
+
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,0 +1,125 @@
+"""What a worker does otherwise where the tensors lie on a device.
+
+Its outputs are copied into an outbox, memory of the parent's own, since the parent opens nothing that a worker made.
+Calls come in turns: many on inputs that lie ready, one after the other as a program makes them, and one answer after
+the last byte of their outputs has arrived in the outbox. As all of this process it belongs to the candidate.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import torch
+
+from cuda_agent.judge.worker.device_memory import DeviceMemory
+from cuda_agent.judge.worker.harness import Harness, Region, plain, span_bytes
+
+
+class _OnDevice(Harness):
+    """Comes before a kind of harness in the order of its methods."""
+
+    outbox: torch.Tensor | None = None
+    results: list[Any]
+
+    def on_attach(self, request: dict[str, Any]) -> dict[str, Any]:
+        memory = DeviceMemory(request["size"], str(self.device), request["descriptor"])
+        if request["what"] == "outbox":
+            self.outbox = memory.bytes
+        else:
+            self.region = Region(memory.bytes)
+        os.close(request["descriptor"])
+        return {"base": memory.address}
+
+    def on_signature(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.results = []
+        return super().on_signature({**request, "room": 0})
+
+    def on_turn(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Calls, one for each of `slots`. Replies once their outputs lie in the outbox, `stride` bytes apart."""
+        assert self.model is not None
+        model, inputs = self.model, self.inputs
+        earlier = self.results  # stays until now: outputs do not lie where those of the last turn did
+        start = time.perf_counter()
+        results = [model(*inputs[slot]) for slot in request["slots"]]
+        self._wait()
+        seconds = time.perf_counter() - start
+        sent = all(self._send(result, i, request["stride"]) for i, result in enumerate(results))
+        self._wait()
+        self.results = results
+        del earlier
+        reply = {"nonce": request["nonce"], "span": seconds, "sent": sent}
+        if _has_numbers(results[0]):
+            reply["trees"] = [self.describe(result)["tree"] for result in results]
+        return reply
+
+    def on_show(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What the call of this number returned."""
+        return self.describe(self.results[request["number"]]) | {"nonce": request["nonce"]}
+
+    def on_deliver(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Copies the tensors that were shown last into the outbox."""
+        assert self.outbox is not None
+        at = 0
+        for tensor in self.shown:
+            at = _put(self.outbox, at, tensor)
+        self._wait()
+        return {}
+
+    def describe(self, value: Any, with_extra: bool = True) -> dict[str, Any]:
+        reply = super().describe(value, with_extra)
+        self._wait()
+        return reply
+
+    def _send(self, result: Any, number: int, stride: int) -> bool:
+        tensors = [plain(tensor, self.device) for tensor in _tensors(result)]
+        tensors += [plain(getattr(owner, name), self.device) for owner, name in self.extra_outputs]
+        if self.outbox is None or sum(_padded(span_bytes(t)) for t in tensors) > stride:
+            return False
+        at = number * stride
+        if at + stride > len(self.outbox):
+            return False
+        for tensor in tensors:
+            at = _put(self.outbox, at, tensor)
+        return True
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+def on_device(kind: type[Harness], device: str) -> type[Harness]:
+    return type(kind.__name__, (_OnDevice, kind), {"device": torch.device(device)})
+
+
+def _put(outbox: torch.Tensor, at: int, tensor: torch.Tensor) -> int:
+    """Copies the tensor's bytes, from its first to its last element, to `at`; returns where the next one goes."""
+    length = span_bytes(tensor)
+    if length:
+        flat = tensor.as_strided((length // tensor.element_size(),), (1,)).view(torch.uint8)
+        outbox[at : at + length].copy_(flat)
+    return at + _padded(length)
+
+
+def _padded(length: int) -> int:
+    return (length + 63) // 64 * 64
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    """In the order in which `describe` lists them."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [tensor for child in value for tensor in _tensors(child)]
+    if isinstance(value, dict):
+        return [tensor for child in value.values() for tensor in _tensors(child)]
+    return []
+
+
+def _has_numbers(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_has_numbers, value))
+    if isinstance(value, dict):
+        return any(map(_has_numbers, value.values()))
+    return isinstance(value, bool | int | float)
