@@ -19,6 +19,8 @@ from cuda_agent.judge.worker.pool import Worker, WorkerFault
 from cuda_agent.judge.workers import SOLUTION, Workers
 from cuda_agent.verdict import Stage, Status
 
+LEFT_S = 2e-4
+"""Longer than a device with nothing left to do takes to say so."""
 BY_NAME, BY_ORDER, BY_SEED = "name", "order", "seed"
 
 
@@ -114,6 +116,12 @@ class Candidate:
         layout = self.prepared.layout
         if not call.frozen:
             raise Rejected(Status.FORBIDDEN, "time", "a process of it could not be stopped between calls")
+        if call.left_s > LEFT_S:
+            message = "it leaves work on a stream that the current stream does not wait for; let the current one wait"
+            raise Rejected(Status.FORBIDDEN, "compare", message)
+        if call.persisting:
+            message = "it sets a part of the L2 cache aside for itself, which outlasts the call"
+            raise Rejected(Status.FORBIDDEN, "compare", message)
         if call.input_changed and not layout.mutates:
             raise Rejected(Status.WRONG, "compare", "it changes its inputs, which the reference does not")
         if call.aliases_input and not layout.aliases:

@@ -13,6 +13,7 @@ import numpy as np
 
 from cuda_agent import reward
 from cuda_agent.errors import MachineError
+from cuda_agent.judge import device as devices
 from cuda_agent.judge import machine, rules, timing
 from cuda_agent.judge.builds import BuiltSolution, build
 from cuda_agent.judge.candidate import BY_ORDER, BY_SEED, Candidate, guards_of, order_of_checks
@@ -281,7 +282,9 @@ def time_in_groups(judge: Judge, evaluations: Sequence[Evaluation]) -> None:
         assert prepared is not None
         alike = [e for e in waiting if e.prepared is prepared]
         size = prepared.layout.total + prepared.layout.room + 4 * prepared.layout.outputs_bytes + WORKER_BYTES
-        group = alike[: max(1, min(MAX_GROUP, memory_limit() // (4 * size)))]
+        device = prepared.layout.device
+        room = memory_limit() // 4 if device == "cpu" else devices.free_bytes(device) // 2
+        group = alike[: max(1, min(MAX_GROUP, room // size))]
         _time_together(judge, group)
         waiting = [e for e in waiting if e not in group]
 

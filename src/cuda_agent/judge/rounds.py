@@ -21,7 +21,9 @@ from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import Call, Side, side_for
 from cuda_agent.judge.values import Value
+from cuda_agent.judge.worker.pool import WorkerFault
 from cuda_agent.judge.workers import TASK, Workers
+from cuda_agent.verdict import Status
 
 PAIR_SECONDS = 0.3
 MIN_ROUNDS, MAX_ROUNDS = 12, 60
@@ -40,6 +42,8 @@ class Timed(Protocol):
     """What can take turns: a reference or a candidate."""
 
     def calls(self, inputs: Sequence[Value], copy: Sequence[bool]) -> list[Call]: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass
@@ -153,6 +157,8 @@ def take_turns(
         for i in generator.permutation(list(sides)):
             try:
                 made[int(i)] = sides[int(i)].calls(inputs, copy)
+                if i >= 0 and device != "cpu":
+                    _refuse_what_goes_on(clock, device, contenders[i])
             except Rejected as end:
                 found[int(i)] = end
         for i, calls in made.items():
@@ -176,6 +182,18 @@ def _fill_the_pools(baseline: Timed, contenders: Sequence[Timed], null: Timed, p
         for _ in range(2):
             with contextlib.suppress(Rejected):  # the counted turns end the same way, where it is looked at
                 side.calls(contents_, [False] * batch)
+
+
+def _refuse_what_goes_on(clock: Clock, device: str, contender: Timed) -> None:
+    """Raises Rejected if the device is still at work after a contender's turn, and no longer once that has ended;
+    WorkerFault if it is somebody else's work."""
+    if any(clock.probe(device) <= LOUD for _ in range(3)):
+        return
+    contender.close()
+    if min(clock.probe(device) for _ in range(3)) <= LOUD:
+        message = "it keeps the device at work after its outputs are complete"
+        raise Rejected(Status.FORBIDDEN, "time", message)
+    raise WorkerFault("failed", why=f"something else keeps the device {device} at work; times would say nothing")
 
 
 def _to_compare(generator: np.random.Generator, batch: int, device: str) -> list[bool]:

@@ -103,6 +103,10 @@ class Call:
     aliases_input: bool = False
     reuses_output: bool = False
     frozen: bool = True
+    persisting: int = 0
+    """Bytes of cache that the worker claims to keep for itself."""
+    left_s: float = 0.0
+    """What the worker claims that it had to wait, after its stream was done, for the rest of the device."""
 
 
 @dataclass

@@ -7,6 +7,7 @@ the last byte of their outputs has arrived in the outbox. As all of this process
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from typing import Any
@@ -15,6 +16,10 @@ import torch
 
 from cuda_agent.judge.worker.device_memory import DeviceMemory
 from cuda_agent.judge.worker.harness import Harness, Region, plain, span_bytes
+from cuda_agent.runtime.cuda_device import driver
+
+_PERSISTING_L2 = 6
+"""CU_LIMIT_PERSISTING_L2_CACHE_SIZE"""
 
 
 class _OnDevice(Harness):
@@ -43,13 +48,21 @@ class _OnDevice(Harness):
         earlier = self.results  # stays until now: outputs do not lie where those of the last turn did
         start = time.perf_counter()
         results = [model(*inputs[slot]) for slot in request["slots"]]
-        self._wait()
+        self._wait_for_stream()
         seconds = time.perf_counter() - start
+        self._wait()
+        left = time.perf_counter() - start - seconds
         sent = all(self._send(result, i, request["stride"]) for i, result in enumerate(results))
         self._wait()
         self.results = results
         del earlier
-        reply = {"nonce": request["nonce"], "span": seconds, "sent": sent}
+        reply = {
+            "nonce": request["nonce"],
+            "span": seconds,
+            "left": left,
+            "sent": sent,
+            "persisting": self._persisting_l2(),
+        }
         if _has_numbers(results[0]):
             reply["trees"] = [self.describe(result)["tree"] for result in results]
         return reply
@@ -83,6 +96,19 @@ class _OnDevice(Harness):
         for tensor in tensors:
             at = _put(self.outbox, at, tensor)
         return True
+
+    def _wait_for_stream(self) -> None:
+        """As a program that uses the outputs would: for the current stream alone."""
+        if self.device.type == "cuda":
+            torch.cuda.current_stream().synchronize()
+
+    def _persisting_l2(self) -> int:
+        """Bytes of the L2 cache that this process has set aside for lines that stay."""
+        if self.device.type != "cuda":
+            return 0
+        size = ctypes.c_size_t()
+        driver().cuCtxGetLimit(ctypes.byref(size), _PERSISTING_L2)
+        return size.value
 
     def _wait(self) -> None:
         if self.device.type == "cuda":

@@ -311,4 +311,6 @@ class _Tail:
 
     def close(self) -> None:
         self._thread.join(2.0)
-        os.close(self._descriptor)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
