@@ -117,7 +117,11 @@ class DeviceSide(Side):
         left = answer.reply.get("left")
         left_s = left if type(left) is float else 0.0
         kept_l2 = answer.reply.get("persisting")
-        more = {"frozen": frozen, "left_s": left_s, "persisting": kept_l2 if type(kept_l2) is int else 0}
+        more: dict[str, Any] = {
+            "frozen": frozen,
+            "left_s": left_s,
+            "persisting": kept_l2 if type(kept_l2) is int else 0,
+        }
         calls = [Call(seconds, None, claimed, **more) for _ in contents]
         for i, snapshot in kept.items():
             self._fill(calls[i], i, answer.reply, snapshot, contents[i], self.layout.slots[slots[i]])
