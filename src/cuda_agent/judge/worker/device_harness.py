@@ -100,7 +100,7 @@ class _OnDevice(Harness):
     def _wait_for_stream(self) -> None:
         """As a program that uses the outputs would: for the current stream alone."""
         if self.device.type == "cuda":
-            torch.cuda.current_stream().synchronize()
+            torch.cuda.current_stream(self.device).synchronize()
 
     def _persisting_l2(self) -> int:
         """Bytes of the L2 cache that this process has set aside for lines that stay."""
@@ -112,7 +112,7 @@ class _OnDevice(Harness):
 
     def _wait(self) -> None:
         if self.device.type == "cuda":
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(self.device)
 
 
 def on_device(kind: type[Harness], device: str) -> type[Harness]:

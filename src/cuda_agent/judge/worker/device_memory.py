@@ -73,7 +73,7 @@ class _Mapped:
     """A mapping of device memory into this process, which torch keeps alive as long as a tensor lies in it."""
 
     def __init__(self, size: int, index: int, descriptor: int | None) -> None:
-        self._address, self._length, self._driver = 0, 0, driver()
+        self._address, self._length, self._driver, self._index = 0, 0, driver(), index
         torch.zeros(1, device=f"cuda:{index}")  # makes the device's context current in this thread
         where = _Location(_DEVICE, index)
         what = _Properties(_PINNED, _DESCRIPTOR, where)
@@ -109,7 +109,7 @@ class _Mapped:
     def __del__(self) -> None:
         if self._address:
             with contextlib.suppress(Exception):
-                torch.cuda.synchronize()
+                torch.cuda.synchronize(self._index)
             self._driver.cuMemUnmap(_u64(self._address), _size(self._length))
             self._driver.cuMemAddressFree(_u64(self._address), _size(self._length))
 

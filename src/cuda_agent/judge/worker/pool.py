@@ -30,6 +30,8 @@ STEADY_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)
 """Freed memory stays with the process, on both sides, as it does in a program that has run for a while. Without this
 glibc returns large blocks to the kernel now and then, and page faults make the same call take two to four times as long
 at random."""
+_WITHOUT_DRIVER = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""Modules of torch ask whether there is a GPU while they are imported; that must not start the driver before forks."""
 START_TIMEOUT_S = 120.0
 _PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent.parent.parent)
 _START = (
@@ -88,7 +90,7 @@ class Zygote:
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", start],
             cwd="/",
-            env=environment,
+            env=environment | _WITHOUT_DRIVER,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
