@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cuda_agent.judge import arrays
@@ -78,6 +79,8 @@ class DeviceWorker(Worker):
 @dataclass
 class DeviceSide(Side):
     worker: DeviceWorker
+    _held: list[list[tuple[int, int]]] = field(init=False, default_factory=list)
+    """Where the outputs lie that were compared in the last turn: they are alive until the next one is over."""
 
     def _memory(self, size: int) -> Any:
         return DeviceMemory(size, self.worker.device)
@@ -113,7 +116,8 @@ class DeviceSide(Side):
             raise WorkerFault("garbage", why="a reply to another call")
         span = answer.reply.get("span")
         claimed = span / len(contents) if type(span) is float else None
-        self._earlier.clear()
+        held = self._held
+        self._earlier = deque(held)
         left = answer.reply.get("left")
         left_s = left if type(left) is float else 0.0
         kept_l2 = answer.reply.get("persisting")
@@ -125,6 +129,7 @@ class DeviceSide(Side):
         calls = [Call(seconds, None, claimed, **more) for _ in contents]
         for i, snapshot in kept.items():
             self._fill(calls[i], i, answer.reply, snapshot, contents[i], self.layout.slots[slots[i]])
+        self._held = list(self._earlier)[len(held) :]
         return calls
 
     def _stage(self, contents: Sequence[Value], slots: Sequence[int]) -> None:

@@ -203,7 +203,11 @@ def _stored(spec: Spec, want: Any, bound: Any) -> FloatLeaf:
     the bound is less than a hundredth of it."""
     if arrays.on_host(want) or spec.dtype in ("float64", "complex128"):
         return FloatLeaf(spec, want, bound)
-    return FloatLeaf(spec, want.float(), (bound + 1e-7 * want.abs()).float())
+    xp, largest = arrays.namespace(want), float(np.finfo(np.float32).max)
+    unsure, finite = xp.isinf(bound), xp.isfinite(want)
+    bound = (bound + 1e-7 * xp.where(finite, want.abs(), 0.0)).clip(max=largest)
+    bound[unsure] = np.inf
+    return FloatLeaf(spec, xp.where(finite, want.clip(-largest, largest), want).float(), bound.float())
 
 
 def rms(x: Any) -> float:

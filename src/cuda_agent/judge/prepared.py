@@ -239,7 +239,7 @@ class _Preparation:
         contents = [pool[i % len(pool)] for i in range(FEW_CALLS)]
         self.reference.use("eager")
         seconds = [self.side.calls(contents, [False] * FEW_CALLS)[0].seconds for _ in range(3)]
-        wanted = max(TURN_S / max(min(seconds), 1e-6), 2 * devices.l2_bytes(device) / layout.slot_bytes, 1)
+        wanted = max(TURN_S / max(min(seconds), 1e-6), 2 * devices.l2_bytes(device) / layout.slot_bytes, 2)
         room = devices.free_bytes(device) / 16 / (layout.slot_bytes + 4 * layout.outputs_bytes)
         return max(1, min(round(wanted), MAX_TURN, int(room)))
 
