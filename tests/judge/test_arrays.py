@@ -156,3 +156,22 @@ def test_the_same_bytes_are_the_same() -> None:
         assert arrays.same(value.data[0], other)
         other[-1] ^= 1
         assert not arrays.same(value.data[0], other)
+
+
+def test_a_batch_is_new_each_time_and_made_of_the_pool() -> None:
+    pool = []
+    for draw in range(3):
+        x = torch.arange(4096.0) + 10000 * draw
+        small = torch.tensor([float(draw)])
+        specs = (Spec("float32", (4096,), (1,), 16384), Spec("float32", (1,), (1,), 4))
+        pool.append(Value(["u", ["t", 0], ["t", 1]], specs, tuple(t.view(torch.uint8) for t in (x, small))))
+    batch = contents.Batch(pool, 5)
+    generator = np.random.default_rng(0)
+    seen = []
+    for _ in range(2):
+        batch.renew(generator)
+        for value in batch:
+            x, small = (data.clone().view(torch.float32) for data in value.data)
+            assert len(set((x // 10000).tolist())) == 2 and float(small) in (0.0, 1.0, 2.0)
+            assert not any(torch.equal(x, other) for other in seen)
+            seen.append(x)

@@ -84,7 +84,7 @@ def _check_backend(name: str) -> None:
     from cuda_agent.backends import get_backend
 
     if name != "auto" and get_backend(name).name != "cpp":
-        raise UsageError(f"backend {name!r}: this version writes kernels with cpp only; it judges on the device cpu")
+        raise UsageError(f"backend {name!r}: this version writes kernels with cpp only")
 
 
 def _show(result: Result) -> int:

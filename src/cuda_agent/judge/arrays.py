@@ -136,6 +136,21 @@ def blend(out: Any, a: Any, b: Any, size: int, seed: int) -> None:
     torch.where(chosen, x, y, out=target)
 
 
+def blend_rows(out: Any, pool: Any, size: int, generator: np.random.Generator) -> None:
+    """Fills each row of `out` (calls x bytes) with runs of elements of two rows of `pool` (draws x bytes), one of which
+    is rotated secretly."""
+    torch = namespace(out)
+    calls = len(out)
+    x, target = (elements(data, size) for data in (pool, out))
+    count = x.shape[1]
+    first, second = np.stack([generator.choice(len(pool), 2, replace=False) for _ in range(calls)], axis=1)
+    runs = torch.randint(0, 2, (calls, -(-count // RUN)), dtype=torch.uint8, device=out.device,
+                         generator=generator_for(out, generator))  # fmt: skip
+    chosen = runs.bool().repeat_interleave(RUN, dim=1)[:, :count]
+    rotated = torch.roll(x, int(generator.integers(count)), dims=1)
+    torch.where(chosen, x[index(first, x)], rotated[index(second, x)], out=target)
+
+
 def compare(want: Any, bound: Any, got: Any) -> Mismatch | None:
     """None if every element lies within its bound. Where `want` is not finite, `got` must be the same."""
     if on_host(want):

@@ -36,6 +36,28 @@ def blended(a: Value, b: Value, seed: int, out: Sequence[Bytes] | None = None) -
     return a.replaced(data)
 
 
+class Batch(list[Value]):
+    """Contents of many calls whose tensors lie together: `columns` has for each tensor an array of calls x bytes."""
+
+    def __init__(self, pool: Sequence[Value], calls: int) -> None:
+        import torch
+
+        self._like, self._pool = (
+            pool[0],
+            [torch.stack(tensors) for tensors in zip(*(v.data for v in pool), strict=True)],
+        )
+        self.columns = [tensors.new_empty(calls, tensors.shape[1]) for tensors in self._pool]
+        super().__init__(self._like.replaced(rows) for rows in zip(*self.columns, strict=True))
+
+    def renew(self, generator: Generator) -> None:
+        """Blends that no call has had; see `blended`."""
+        for spec, column, pool in zip(self._like.specs, self.columns, self._pool, strict=True):
+            if spec.floating and spec.numel > TOO_SMALL_TO_BLEND:
+                arrays.blend_rows(column, pool, spec.itemsize, generator)
+            else:
+                column.copy_(pool[arrays.index(generator.integers(len(pool), size=len(column)), pool)])
+
+
 def moved_by_ulp(value: Value, generator: Generator) -> Value:
     """Each finite, non-zero floating element moved by -1, 0 or +1 unit in its last place."""
     return value.replaced([_moved(s, d, generator) for s, d in zip(value.specs, value.data, strict=True)])

@@ -14,8 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from cuda_agent.judge import arrays
 from cuda_agent.judge import device as devices
+from cuda_agent.judge.contents import Batch
 from cuda_agent.judge.side import Call, Side, with_inputs
 from cuda_agent.judge.values import Bytes, Value
 from cuda_agent.judge.worker.device_memory import DeviceMemory
@@ -91,6 +94,8 @@ class DeviceSide(Side):
     def calls(self, contents: Sequence[Value], copy: Sequence[bool]) -> list[Call]:
         made: list[Call] = []
         step = 1 if self.layout.changed else len(self.layout.slots)
+        if len(contents) == step:
+            return self._turn(contents, copy)
         for start in range(0, len(contents), step):
             made += self._turn(contents[start : start + step], copy[start : start + step])
         return made
@@ -133,6 +138,13 @@ class DeviceSide(Side):
         return calls
 
     def _stage(self, contents: Sequence[Value], slots: Sequence[int]) -> None:
+        if isinstance(contents, Batch) and len(contents) == len(self.layout.slots):
+            size = self.layout.slot_bytes
+            places = self._slots.bytes[: len(slots) * size].view(len(slots), size)
+            order = arrays.index(np.asarray(slots), places)
+            for column, offset in zip(contents.columns, contents[0].offsets(), strict=False):
+                places[:, offset : offset + column.shape[1]][order] = column
+            return
         for content, slot in zip(contents, slots, strict=True):
             base = self.layout.slots[slot]
             for data, offset in zip(content.data, content.offsets(), strict=False):

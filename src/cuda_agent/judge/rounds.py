@@ -142,13 +142,16 @@ def take_turns(
     found: list[Pair | Rejected] = [Pair() for _ in contenders]
     batch, device = prepared.layout.batch, prepared.layout.device
     deadline = time.monotonic() + PAIR_SECONDS * (1 + len(contenders)) / 2
-    buffers = [[arrays.empty_like(d) for d in prepared.pool[0].data] for _ in range(batch)]
+    together = contents.Batch(prepared.pool, batch) if device != "cpu" and prepared.blends else None
+    buffers = [[arrays.empty_like(d) for d in prepared.pool[0].data] for _ in range(0 if together else batch)]
     rounds = 0
     if device != "cpu":
         _fill_the_pools(baseline, contenders, null, prepared)
     while rounds < MIN_ROUNDS or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
         rounds += 1
-        inputs = [_fresh(clock, prepared, settings, generator, buffer) for buffer in buffers]
+        if together is not None:
+            together.renew(generator)
+        inputs = together or [_fresh(clock, prepared, settings, generator, buffer) for buffer in buffers]
         copy = _to_compare(generator, batch, device)
         probe = clock.probe(device)
         sides = {BASELINE: baseline, NULL: null}
