@@ -32,7 +32,7 @@ def evaluate(
     protocol: Protocol = "strict",
     mode: Mode = "eval",
     careful: bool = False,
-    device: str = "auto",
+    device: str = "cpu",
     sandbox: Sandbox = "auto",
     store: Store | Path | None = None,
     progress: Callable[[str], None] | None = None,
@@ -47,16 +47,9 @@ def evaluate(
     task = task if isinstance(task, Task) else Task.from_file(task)
     solution = solution if isinstance(solution, Solution) else Solution.from_path(solution)
     settings = Settings(rules=rules, precision=precision, protocol=protocol, mode=mode, careful=careful,
-                        device=_device_for(solution, device))  # fmt: skip
+                        device=device)  # fmt: skip
     with _opened(store) as store, Judge(store=store, sandbox=sandbox) as judge:
         return judge.evaluate(task, solution, settings, progress=progress)
-
-
-def _device_for(solution: Solution, device: str) -> str:
-    """Kernels in C++ alone are for a CPU, also where there is a GPU."""
-    kernels = solution.kernels
-    host = bool(kernels) and all(name.endswith((".cpp", ".cc", ".cxx")) for name in kernels)
-    return "cpu" if device == "auto" and host else device
 
 
 def optimize(

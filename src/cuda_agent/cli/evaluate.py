@@ -42,7 +42,7 @@ def evaluate(
     ] = False,
     json: options.JsonOption = False,
     sandbox: options.SandboxOption = options.Sandbox.auto,
-    device: options.DeviceOption = "auto",
+    device: options.DeviceOption = "cpu",
     store: options.StoreOption = None,
 ) -> int:
     """Judge a solution: is it right, is it allowed, how fast is it.

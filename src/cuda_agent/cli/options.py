@@ -59,7 +59,5 @@ StoreOption = Annotated[
         help="A file for SQLite or postgresql://user@host/database. Default: $CUDA_AGENT_HOME/store.db.", metavar="URL"
     ),
 ]
-DeviceOption = Annotated[
-    str, typer.Option(help="cpu, cuda or cuda:N; auto: a GPU where there is one, but the CPU for kernels in C++.")
-]
+DeviceOption = Annotated[str, typer.Option(help="cpu, cuda or cuda:N (new: see docs/judge.md).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout and nothing else.")]

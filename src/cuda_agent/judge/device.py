@@ -15,18 +15,15 @@ from typing import Any
 
 from cuda_agent.errors import UsageError
 
-AUTO = "auto"
 TESTING = "cpu:0"
 
 
 def resolve(name: str) -> str:
-    """`cpu` or `cuda:N` for "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:N". Raises UsageError."""
+    """`cpu` or `cuda:N` for "cpu", "cuda" or "cuda:N". Raises UsageError."""
     if name in ("cpu", TESTING):
         return name
-    if name == AUTO:
-        return "cuda:0" if _has_driver() and _why_not() is None else "cpu"
     if not re.fullmatch(r"cuda(:\d+)?", name):
-        raise UsageError(f"device {name!r} is unknown; it is cpu, cuda, cuda:N or auto")
+        raise UsageError(f"device {name!r} is unknown; it is cpu, cuda or cuda:N")
     why = _why_not()
     if why is not None:
         raise UsageError(f"device {name!r} cannot be used: {why}")

@@ -18,8 +18,8 @@ Mode = Literal["eval", "train"]
 class Settings:
     """`measure=False` stops after comparing; `careful` measures until the interval is narrow (winners, publishing);
     `call_timeout_s` bounds a call of the candidate, `first_call_timeout_s` the first one in a worker (which may compile
-    or tune), `build_timeout_s` its import and construction; `device` is cpu, cuda, cuda:N or auto (a GPU where there is
-    one) and becomes the one that was meant. Raises UsageError for what is unknown or not here."""
+    or tune), `build_timeout_s` its import and construction; `device` is cpu, cuda or cuda:N and
+    becomes the one that was meant. Raises UsageError for what is unknown or not here."""
 
     rules: Rules = "any"
     precision: Precision = "fp32"
