@@ -19,7 +19,7 @@ from cuda_agent.judge.worker.pool import Worker, WorkerFault
 from cuda_agent.judge.workers import SOLUTION, Workers
 from cuda_agent.verdict import Stage, Status
 
-LEFT_S = 2e-4
+LEFT_S = 1e-3
 """Longer than a device with nothing left to do takes to say so."""
 BY_NAME, BY_ORDER, BY_SEED = "name", "order", "seed"
 
