@@ -46,8 +46,7 @@ def evaluate(
     """
     task = task if isinstance(task, Task) else Task.from_file(task)
     solution = solution if isinstance(solution, Solution) else Solution.from_path(solution)
-    settings = Settings(rules=rules, precision=precision, protocol=protocol, mode=mode, careful=careful,
-                        device=device)  # fmt: skip
+    settings = Settings(rules=rules, precision=precision, protocol=protocol, mode=mode, careful=careful, device=device)
     with _opened(store) as store, Judge(store=store, sandbox=sandbox) as judge:
         return judge.evaluate(task, solution, settings, progress=progress)
 

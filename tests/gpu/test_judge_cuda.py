@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,22 +138,7 @@ ATTACKS = {
 """,
         "forbidden",
     ),
-    "a stale graph": (
-        f"""
-    def forward(self, x):
-        if not hasattr(self, "graph"):
-            self.x, n, y = x, x.numel(), torch.empty_like(x)
-            self.y = y
-            {LAUNCH}
-            torch.cuda.synchronize()
-            self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):
-                {LAUNCH}
-        self.graph.replay()
-        return self.y.clone()
-""",
-        "wrong",
-    ),
+    "a stale graph": (HONEST["a graph"].replace("        self.x.copy_(x)\n", ""), "wrong"),
     "recycled memory": (
         f"""
     def forward(self, x):
@@ -259,8 +245,8 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
         yield judge
 
 
-def judged(judge: Judge, forward: str, **settings: object) -> Verdict:
-    return judge.evaluate(TASK, solution(forward), Settings(device="cuda", **settings))  # type: ignore[arg-type]
+def judged(judge: Judge, forward: str, **settings: Any) -> Verdict:
+    return judge.evaluate(TASK, solution(forward), Settings(device="cuda", **settings))
 
 
 @pytest.mark.parametrize("name", HONEST)

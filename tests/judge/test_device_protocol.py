@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -103,11 +104,11 @@ def judge() -> Iterator[Judge]:
         yield judge
 
 
-def judged(judge: Judge, task: str, model: str, **settings: object) -> Verdict:
+def judged(judge: Judge, task: str, model: str, **settings: Any) -> Verdict:
     return judge.evaluate(
         Task({"model.py": task}, "task"),
         Solution({"model_new.py": model}),
-        Settings(device=TESTING, **{"measure": False, **settings}),  # type: ignore[arg-type]
+        Settings(device=TESTING, **{"measure": False, **settings}),
     )
 
 
@@ -128,6 +129,7 @@ def test_faults_are_found(judge: Judge, name: str) -> None:
 def test_calls_are_timed_and_their_outputs_compared(judge: Judge) -> None:
     verdict = judged(judge, LINEAR, own(LINEAR), measure=True)
     assert verdict.correct and verdict.time_us.eager, verdict.message
+    assert any("for tests" in flag for flag in verdict.flags)
     (compared,) = [check for check in verdict.checks if check.name == "timed outputs"]
     assert int(compared.detail.split()[0]) > 10
     again = judged(judge, LINEAR, with_body(LATER_STALE), measure=True)
@@ -137,3 +139,18 @@ def test_calls_are_timed_and_their_outputs_compared(judge: Judge) -> None:
 def test_recycled_memory_is_found(judge: Judge) -> None:
     verdict = judged(judge, LINEAR, with_body(RECYCLED))
     assert verdict.status is Status.WRONG and "memory of an earlier output" in verdict.message, verdict.message
+
+
+def test_outputs_for_which_there_is_no_memory_are_the_candidates_fault(judge: Judge) -> None:
+    body = """
+        import cuda_agent.judge.worker.device_harness as harness
+        shown = harness.Harness.describe
+        def larger(self, value, with_extra=True):
+            reply = shown(self, value, with_extra)
+            reply["tensors"][0]["bytes"] = (1 << 40) - 4
+            return reply
+        harness._OnDevice.describe = larger
+        return torch.relu(self.linear(x)) * 2 + 1
+"""
+    verdict = judged(judge, LINEAR, with_body(body))
+    assert verdict.status not in (Status.CORRECT, Status.JUDGE_ERROR), verdict.message

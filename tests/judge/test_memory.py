@@ -9,7 +9,8 @@ import pytest
 from cuda_agent.judge import Judge, Settings
 from cuda_agent.judge.builds import BuiltSolution, build
 from cuda_agent.judge.candidate import Candidate
-from cuda_agent.judge.prepared import Prepared, Reference
+from cuda_agent.judge.prepared import Prepared
+from cuda_agent.judge.reference import Reference
 from cuda_agent.judge.workers import TASK as TASK_FOLDER
 from cuda_agent.solution import Solution
 from cuda_agent.task import Task

@@ -120,20 +120,11 @@ def quantile(x: Any, q: float) -> float:
 
 
 def blend(out: Any, a: Any, b: Any, size: int, seed: int) -> None:
-    """Fills `out` with runs of elements (`size` bytes each), each run from `a` or `b`, which are rotated secretly."""
+    """Fills `out` with runs of elements (`size` bytes each) from `a` and `b`, rotated secretly."""
     if on_host(out):
         native.blend(out, a, b, size, seed)
         return
-    import torch
-
-    random = np.random.default_rng(seed)
-    x, y, target = (elements(data, size) for data in (a, b, out))
-    count = len(x)
-    runs = torch.randint(0, 2, (-(-count // RUN),), dtype=torch.uint8, device=out.device,
-                         generator=generator_for(out, random))  # fmt: skip
-    chosen = runs.bool().repeat_interleave(RUN)[:count]
-    x, y = (torch.roll(z, int(random.integers(count))) for z in (x, y))
-    torch.where(chosen, x, y, out=target)
+    blend_rows(out[None], namespace(out).stack((a, b)), size, np.random.default_rng(seed))
 
 
 def blend_rows(out: Any, pool: Any, size: int, generator: np.random.Generator) -> None:

@@ -16,6 +16,8 @@ from typing import Any
 from cuda_agent.errors import UsageError
 
 TESTING = "cpu:0"
+_WSL = "/dev/dxg"
+"""The device file of GPUs under Windows."""
 
 
 def resolve(name: str) -> str:
@@ -37,7 +39,7 @@ def resolve(name: str) -> str:
 
 def _has_driver() -> bool:
     """Cheap, so that torch is not imported in vain."""
-    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
+    return os.path.exists("/dev/nvidiactl") or os.path.exists(_WSL)
 
 
 @functools.cache
@@ -75,7 +77,7 @@ def files(device: str) -> list[str]:
     """Device nodes of the driver that a worker needs."""
     if device == TESTING:
         return []
-    return sorted(path for path in glob.glob("/dev/nvidia*") if not os.path.isdir(path))
+    return sorted(path for path in glob.glob("/dev/nvidia*") + glob.glob(_WSL) if not os.path.isdir(path))
 
 
 def describe(device: str) -> dict[str, Any]:
@@ -112,7 +114,7 @@ def _driver_version() -> str | None:
 def state(device: str) -> dict[str, Any]:
     """Clocks in MHz, temperature in degrees Celsius and reasons for throttling just now; nothing without NVML."""
     try:
-        import pynvml  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        import pynvml
     except ImportError:
         return {}
     try:
@@ -143,7 +145,7 @@ def probe(device: str) -> float:
         torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(4):
-            torch.cuda._sleep(400_000)  # type: ignore[no-untyped-call]
+            torch.cuda._sleep(400_000)  # type: ignore[no-untyped-call]  # clock cycles: a kernel of fixed length
             torch.cuda.synchronize()
         return time.perf_counter() - start
 

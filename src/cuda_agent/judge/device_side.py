@@ -40,11 +40,15 @@ class DeviceWorker(Worker):
         """Nothing is copied by the keeper, so it needs no snapshot."""
 
     def need_outbox(self, size: int) -> DeviceMemory:
-        """The outbox, made larger if need be."""
+        """The outbox, made larger if need be. Raises WorkerFault `too_large` where there is no memory for it."""
         if self.outbox is None or self.outbox.size < size:
             if self.outbox is not None:
                 self.outbox.close()
-            self.outbox = DeviceMemory(-(-size // ROUND_UP) * ROUND_UP, self.device)
+                self.outbox = None
+            try:
+                self.outbox = DeviceMemory(-(-size // ROUND_UP) * ROUND_UP, self.device)
+            except (MemoryError, OSError, ValueError):
+                raise WorkerFault("too_large", bytes=size) from None
             self._checked(self._attach("outbox", self.outbox), copied=False)
         return self.outbox
 
@@ -186,10 +190,13 @@ def padded(length: int) -> int:
 
 
 def copies(memory: Bytes, at: int, sizes: Sequence[int]) -> list[Bytes]:
-    """Copies of what lies one after the other from `at` at multiples of 64."""
+    """Copies of what lies one after the other from `at` at multiples of 64. Raises WorkerFault `too_large`."""
     found = []
     for size in sizes:
-        found.append(arrays.copied(memory[at : at + size]))
+        try:
+            found.append(arrays.copied(memory[at : at + size]))
+        except RuntimeError:  # torch's for memory that it does not get
+            raise WorkerFault("too_large", bytes=size) from None
         at += padded(size)
     return found
 

@@ -18,7 +18,8 @@ from cuda_agent.judge import machine, rules, timing
 from cuda_agent.judge.builds import BuiltSolution, build
 from cuda_agent.judge.candidate import BY_ORDER, BY_SEED, Candidate, guards_of, order_of_checks
 from cuda_agent.judge.figures import clock, figures
-from cuda_agent.judge.prepared import InvalidTask, Prepared
+from cuda_agent.judge.prepared import Prepared
+from cuda_agent.judge.reference import InvalidTask
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.worker.pool import WorkerFault
@@ -88,6 +89,12 @@ class Evaluation:
             self.ended = Rejected(Status.JUDGE_ERROR, "run", str(error))
         except MemoryError:
             self.ended = Rejected(Status.JUDGE_ERROR, "run", "the judge ran out of memory")
+        except RuntimeError as error:  # what torch and the driver raise when a device is full, or gone
+            device = self.settings.device
+            if device == "cpu":
+                raise
+            first = str(error).strip().partition("\n")[0]
+            self.ended = Rejected(Status.JUDGE_ERROR, "run", f"the device {device} failed the judge: {first}")
         except OSError as error:
             self.ended = Rejected(Status.JUDGE_ERROR, "run", f"{error.strerror or error} ({error.filename or 'judge'})")
 

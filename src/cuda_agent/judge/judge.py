@@ -20,8 +20,9 @@ from cuda_agent.errors import MachineError
 from cuda_agent.judge import machine, native, timing
 from cuda_agent.judge.builds import build
 from cuda_agent.judge.evaluation import Evaluation, Progress, time_in_groups
-from cuda_agent.judge.prepared import InvalidTask, Prepared, prepare
+from cuda_agent.judge.prepared import Prepared, prepare
 from cuda_agent.judge.quiet import Quiet
+from cuda_agent.judge.reference import InvalidTask
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.rounds import Clock
 from cuda_agent.judge.settings import Settings

@@ -7,7 +7,7 @@ constant, or depend on none of their inputs or of their weights. What depends on
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,23 +17,18 @@ import numpy as np
 from cuda_agent.judge import arrays, contents, expected, values
 from cuda_agent.judge import device as devices
 from cuda_agent.judge.expected import Expected
+from cuda_agent.judge.reference import InvalidTask, Reference
 from cuda_agent.judge.settings import Settings
-from cuda_agent.judge.side import FEW_CALLS, Call, Layout, Side, side_for
+from cuda_agent.judge.side import FEW_CALLS, Layout
 from cuda_agent.judge.values import Value
-from cuda_agent.judge.worker.pool import Answer, Worker, WorkerFault
 from cuda_agent.judge.workers import TASK, Workers
 from cuda_agent.task import Task
 
-TASK_TIMEOUT_S = 120.0
 SLOW_S = 0.25
 """A reference slower than this gets fewer samples."""
 MAX_PARAMETER_CHECKS = 24
 PAPER_SAMPLES = 5
 TURN_S, MAX_TURN = 0.01, 128
-
-
-class InvalidTask(Exception):
-    """The task cannot be judged; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -73,99 +68,6 @@ class Prepared:
         """Bytes of the inputs that matter and of the output."""
         specs = self.layout.inputs.specs
         return sum(s.bytes for i, s in enumerate(specs) if i not in self.ignored) + self.layout.outputs_bytes
-
-
-class Reference:
-    """A reference worker and its share of memory."""
-
-    def __init__(self, worker: Worker, settings: Settings, folder: str) -> None:
-        self.worker, self.settings = worker, settings
-        self.side: Side | None = None
-        self._state: Value | None = None
-        self.ask("load", precision=settings.precision, folder=folder)
-
-    def ask(self, op: str, **arguments: Any) -> Answer:
-        with_owner = owned(op)
-        try:
-            return self.worker.ask(op, timeout_s=TASK_TIMEOUT_S, **arguments)
-        except WorkerFault as fault:
-            raise with_owner(fault) from None
-
-    def inputs(self, seed: int) -> Value:
-        answer = self.ask("inputs", seed=seed)
-        return Value.from_reply(answer.reply, answer.data)
-
-    def init_inputs(self, seed: int) -> Value:
-        answer = self.ask("init_inputs", seed=seed)
-        return Value.from_reply(answer.reply, answer.data)
-
-    def build(self, seed: int) -> tuple[Value, tuple[dict[str, Any], ...]]:
-        answer = self.ask("build", seed=seed, mode=self.settings.mode)
-        return Value.from_reply(answer.reply, answer.data), tuple(answer.reply["state"])
-
-    def attach(self, layout: Layout) -> Side:
-        self.side = side_for(self.worker, layout, TASK_TIMEOUT_S)
-        return self.side
-
-    def put_state(self, state: Value) -> None:
-        assert self.side is not None
-        if state is not self._state:
-            self.side.put_state(state)
-            self._state = state
-
-    def use(self, how: str) -> None:
-        self.ask("use", how=how)
-
-    def run(self, inputs: Value, seed: int | None = None) -> Call:
-        assert self.side is not None
-        if seed is not None:
-            self.ask("seed", seed=seed)
-        try:
-            return self.side.call(inputs)
-        except WorkerFault as fault:
-            raise owned("run")(fault) from None
-
-    def output(self, inputs: Value, how: str = "eager") -> Value:
-        self.use(how)
-        output = self.run(inputs).output
-        assert output is not None
-        return output
-
-    def close(self) -> None:
-        if self.side is not None:
-            self.side.close()
-        else:
-            self.worker.kill()
-
-
-def owned(op: str) -> Callable[[WorkerFault], InvalidTask]:
-    """A worker's fault while it ran task code, as the task's."""
-    what = {"load": "loading", "inputs": "get_inputs()", "init_inputs": "get_init_inputs()", "build": "the constructor"}
-    place = what.get(op, "the reference")
-
-    def invalid(fault: WorkerFault) -> InvalidTask:
-        detail = fault.detail
-        match fault.state:
-            case "timeout":
-                return InvalidTask(f"{place} takes longer than {detail.get('seconds', TASK_TIMEOUT_S):.0f} s")
-            case "memory" | "too_large":
-                return InvalidTask(f"{place} needs more memory than there is for it")
-            case "died":
-                return InvalidTask(f"{place} ends its process (exit status {detail.get('code')})")
-            case "error" if detail.get("kind") == "memory":
-                return InvalidTask(f"{place} needs more memory than there is for it")
-            case "error" if detail.get("kind") == "task":
-                return InvalidTask(str(detail.get("message")))
-            case "error" if detail.get("kind") == "output":
-                return InvalidTask(f"{place}: {detail.get('message')}")
-            case "error":
-                frames = detail.get("frames") or []
-                at = f" ({frames[-1]})" if frames else ""
-                kind = f"{detail['type']}: " if detail.get("type") else ""
-                return InvalidTask(f"{place} raises {kind}{detail.get('message')}{at}")
-        return InvalidTask(f"{place} fails: {fault.state} {detail}")
-
-    return invalid
 
 
 def prepare(workers: Workers, task: Task, settings: Settings, seeded: bool = False) -> Prepared:
@@ -209,6 +111,8 @@ class _Preparation:
         self.fast = eager_s < SLOW_S
         samples = self._samples(pool, states)
         degenerate = self._degenerate(samples, pool, states)
+        if self.settings.device == devices.TESTING:
+            self.flags.append("judged on host memory under the protocol for devices, which is for tests")
         if degenerate and not self.paper:
             raise InvalidTask(degenerate)
         blends = self._blends(pool, samples[0])

@@ -16,7 +16,8 @@ import numpy as np
 from cuda_agent.judge import arrays, contents, expected, native, values
 from cuda_agent.judge import device as devices
 from cuda_agent.judge.expected import ExactLeaf
-from cuda_agent.judge.prepared import InvalidTask, Prepared, Reference, Sample
+from cuda_agent.judge.prepared import Prepared, Sample
+from cuda_agent.judge.reference import InvalidTask, Reference
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import Call, Side, side_for

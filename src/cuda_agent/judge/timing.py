@@ -19,7 +19,8 @@ import numpy as np
 from cuda_agent.judge import device as devices
 from cuda_agent.judge import native, statistics
 from cuda_agent.judge.candidate import Candidate
-from cuda_agent.judge.prepared import InvalidTask, Prepared, Reference, Sample
+from cuda_agent.judge.prepared import Prepared, Sample
+from cuda_agent.judge.reference import InvalidTask, Reference
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.rounds import Clock, Pair, take_turns, timed_mismatch
 from cuda_agent.judge.settings import Settings

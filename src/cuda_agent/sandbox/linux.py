@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
@@ -89,3 +90,11 @@ def read_memory(pid: int, source: int, target: int, length: int) -> int:
             break
         done += count
     return done
+
+
+def memory_file(size: int) -> int:
+    """The descriptor of a memory file of `size` bytes that nobody can shrink or grow, so that mappings stay valid."""
+    descriptor = os.memfd_create("cuda-agent", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return descriptor

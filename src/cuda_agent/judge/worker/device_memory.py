@@ -15,8 +15,10 @@ from typing import Any
 import torch
 
 from cuda_agent.runtime.cuda_device import check, driver
+from cuda_agent.sandbox import linux
 
 _PINNED, _DESCRIPTOR, _DEVICE, _READ_WRITE = 1, 1, 1, 3
+_OUT_OF_MEMORY = 2
 _u64, _size = ctypes.c_uint64, ctypes.c_size_t
 
 
@@ -52,8 +54,7 @@ class DeviceMemory:
         place = torch.device(device)
         if place.type == "cpu":
             if descriptor is None:
-                descriptor = os.memfd_create("cuda-agent", os.MFD_CLOEXEC)
-                os.ftruncate(descriptor, self.size)
+                descriptor = linux.memory_file(self.size)
             self.bytes = torch.frombuffer(mmap.mmap(descriptor, self.size), dtype=torch.uint8)
         else:
             owner = _Mapped(self.size, place.index or 0, descriptor)
@@ -112,6 +113,3 @@ class _Mapped:
                 torch.cuda.synchronize(self._index)
             self._driver.cuMemUnmap(_u64(self._address), _size(self._length))
             self._driver.cuMemAddressFree(_u64(self._address), _size(self._length))
-
-
-_OUT_OF_MEMORY = 2

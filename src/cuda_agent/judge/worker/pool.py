@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from cuda_agent.errors import MachineError
 from cuda_agent.judge.worker import wire
+from cuda_agent.sandbox import linux
 from cuda_agent.sandbox.jail import Limits, system_paths
 
 SNAPSHOT_BYTES = 16 << 30
@@ -54,12 +55,8 @@ class SharedMemory:
     """A memory file of a fixed size that this process maps and sends to others. It cannot be shrunk by them."""
 
     def __init__(self, size: int) -> None:
-        self.descriptor = os.memfd_create("cuda-agent", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.descriptor, max(size, 4096))
-        import fcntl
-
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self.size = max(size, 4096)
+        self.descriptor = linux.memory_file(self.size)
         self._map = mmap.mmap(self.descriptor, self.size)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self.bytes: Bytes = np.frombuffer(self._map, np.uint8)
