@@ -64,7 +64,10 @@ def environment(device: str) -> dict[str, str]:
         return {}
     from cuda_agent.runtime.cuda_device import architecture
 
-    found = {"CUDA_VISIBLE_DEVICES": f"GPU-{_properties(device).uuid}", "CUDA_AGENT_ARCH": architecture()}
+    index = int(device.partition(":")[2])
+    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    found = {"CUDA_VISIBLE_DEVICES": visible[index] if visible else str(index), "CUDA_AGENT_ARCH": architecture()}
+    found |= {name: os.environ[name] for name in ("CUDA_DEVICE_ORDER",) if name in os.environ}
     return {**found, "CUDA_CACHE_PATH": "/tmp/.nv", "CUDA_MODULE_LOADING": "LAZY"}
 
 

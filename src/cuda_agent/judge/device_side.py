@@ -73,7 +73,7 @@ class DeviceWorker(Worker):
             sizes = [_size(row) for row in rows]
             outbox = self.need_outbox(sum(map(padded, sizes)))
             self.ask_about("deliver")
-            found.data = copies(outbox.bytes, 0, sizes)
+            found.data = copies(parts(outbox.bytes, sizes))
         return found
 
     def kill(self) -> None:
@@ -117,7 +117,8 @@ class DeviceSide(Side):
         wait(self.worker.device)
         start = time.perf_counter()
         answer = self.worker.turn_on(request, self._timeout_s() * len(contents))
-        kept = {i: arrays.copied(outbox.bytes[i * stride : (i + 1) * stride]) for i, keep in enumerate(copy) if keep}
+        kept = {i: outbox.bytes[i * stride : (i + 1) * stride] for i, keep in enumerate(copy) if keep}
+        kept = dict(zip(kept, copies(list(kept.values())), strict=True))
         wait(self.worker.device)
         seconds = (time.perf_counter() - start) / len(contents)
         frozen = self.worker.rest()
@@ -149,21 +150,24 @@ class DeviceSide(Side):
             for column, offset in zip(contents.columns, contents[0].offsets(), strict=False):
                 places[:, offset : offset + column.shape[1]][order] = column
             return
+        places, sources = [], []
         for content, slot in zip(contents, slots, strict=True):
             base = self.layout.slots[slot]
             for data, offset in zip(content.data, content.offsets(), strict=False):
-                self._slots.bytes[base + offset : base + offset + len(data)] = data
+                places.append(self._slots.bytes[base + offset : base + offset + len(data)])
+                sources.append(data)
+        arrays.put(places, sources)
 
     def _fill(self, call: Call, i: int, turn: dict[str, Any], snapshot: Bytes, content: Value, base: int) -> None:
         """What the i-th call of a turn gave, from the copy of its part of the outbox."""
         shown = self.worker.ask_about("show", number=i, nonce=secrets.token_hex(8))
         sizes = [_size(row) for row in shown.reply.get("tensors", [])]
         if turn.get("sent") is True and sum(map(padded, sizes)) <= len(snapshot):
-            data = copies(snapshot, 0, sizes)
+            data = copies(parts(snapshot, sizes))
         else:
             outbox = self.worker.need_outbox(sum(map(padded, sizes)))
             self.worker.ask_about("deliver")
-            data = copies(outbox.bytes, 0, sizes)
+            data = copies(parts(outbox.bytes, sizes))
         reply = dict(shown.reply)
         if "trees" in turn:
             reply["tree"] = turn["trees"][i]
@@ -189,15 +193,22 @@ def padded(length: int) -> int:
     return (length + 63) // 64 * 64
 
 
-def copies(memory: Bytes, at: int, sizes: Sequence[int]) -> list[Bytes]:
-    """Copies of what lies one after the other from `at` at multiples of 64. Raises WorkerFault `too_large`."""
-    found = []
+def parts(memory: Bytes, sizes: Sequence[int]) -> list[Bytes]:
+    """What lies one after the other at multiples of 64."""
+    found, at = [], 0
     for size in sizes:
-        try:
-            found.append(arrays.copied(memory[at : at + size]))
-        except RuntimeError:  # torch's for memory that it does not get
-            raise WorkerFault("too_large", bytes=size) from None
+        found.append(memory[at : at + size])
         at += padded(size)
+    return found
+
+
+def copies(views: Sequence[Bytes]) -> list[Bytes]:
+    """Copies in memory of this process's own. Raises WorkerFault `too_large` where there is not enough."""
+    try:
+        found = [arrays.empty_like(view) for view in views]
+        arrays.put(found, views)
+    except RuntimeError:  # torch's for memory that it does not get
+        raise WorkerFault("too_large", bytes=sum(map(len, views))) from None
     return found
 
 

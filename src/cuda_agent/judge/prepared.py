@@ -28,7 +28,7 @@ SLOW_S = 0.25
 """A reference slower than this gets fewer samples."""
 MAX_PARAMETER_CHECKS = 24
 PAPER_SAMPLES = 5
-TURN_S, MAX_TURN = 0.01, 128
+TURN_S, MAX_TURN = 0.008, 1024
 
 
 @dataclass(frozen=True)

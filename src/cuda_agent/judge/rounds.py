@@ -147,7 +147,10 @@ def take_turns(
     buffers = [[arrays.empty_like(d) for d in prepared.pool[0].data] for _ in range(0 if together else batch)]
     rounds = 0
     if device != "cpu":
-        _fill_the_pools(baseline, contenders, null, prepared)
+        if together is not None:
+            together.renew(generator)
+        usual = together or [prepared.pool[i % len(prepared.pool)] for i in range(batch)]
+        _fill_the_pools([baseline, null, *contenders], usual)
     while rounds < MIN_ROUNDS or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
         rounds += 1
         if together is not None:
@@ -178,14 +181,12 @@ def take_turns(
     return found
 
 
-def _fill_the_pools(baseline: Timed, contenders: Sequence[Timed], null: Timed, prepared: Prepared) -> None:
+def _fill_the_pools(sides: Sequence[Timed], inputs: Sequence[Value]) -> None:
     """Two turns of each side that do not count: after them the allocators have memory for all outputs of a turn."""
-    batch = prepared.layout.batch
-    contents_ = [prepared.pool[i % len(prepared.pool)] for i in range(batch)]
-    for side in (baseline, null, *contenders):
+    for side in sides:
         for _ in range(2):
             with contextlib.suppress(Rejected):  # the counted turns end the same way, where it is looked at
-                side.calls(contents_, [False] * batch)
+                side.calls(inputs, [False] * len(inputs))
 
 
 def _refuse_what_goes_on(clock: Clock, device: str, contender: Timed) -> None:

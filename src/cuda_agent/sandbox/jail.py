@@ -11,7 +11,9 @@ all read-only, and one writable folder. Nothing of the user's home, environment 
 from __future__ import annotations
 
 import os
+import re
 import resource
+import shutil
 import signal
 import sys
 import sysconfig
@@ -60,6 +62,9 @@ def system_paths() -> list[str]:
     wanted = [sys.prefix, sys.base_prefix, sys.exec_prefix, package]
     wanted += [sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")]
     wanted += [os.path.realpath(path) for path in wanted]
+    compiler = shutil.which(os.environ.get("CXX", ""))
+    if compiler is not None and re.match(r"/opt/[^/]+/.*bin/", compiler):  # with its own folders beside its `bin`
+        wanted.append(os.path.dirname(os.path.dirname(compiler)))
     kept: list[str] = []
     for path in sorted({p for p in wanted if os.path.isdir(p)}, key=len):
         if not any(path == k or path.startswith(k + "/") for k in (*kept, "/usr")):

@@ -83,7 +83,9 @@ class Keeper:
                 frozen = self.stop()
                 return self._answer(reply, copy=not self.on_device, at=0) | {"frozen": frozen}
             case "turn" if self.on_device:
+                self.threads.place()  # both sides' calls begin on the same core
                 self.wake()
+                self.threads.free()
                 reply = self._exchange(order["request"], order["timeout_s"])
                 return self._answer(reply, copy=False, at=0)
             case "turn":
