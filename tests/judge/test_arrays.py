@@ -150,6 +150,34 @@ def test_what_lies_outside_is_counted_alike(share: float) -> None:
     assert counts[0] == counts[1] == (11 if share < 1e-5 else 1)
 
 
+@pytest.mark.parametrize("odd", [False, True])
+def test_what_is_made_and_compared_in_parts_is_the_same(odd: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, device = pair("float32", (50, 41), odd=odd)
+    found = []
+    for length in (None, 100):
+        if length is not None:
+            monkeypatch.setattr(arrays, "PART", length)
+        runs = [device, contents.mapped(device, lambda x: x * (1 + 1e-6))]
+        want = expected.expect(runs, device, [])
+        bad = contents.mapped(device, lambda x: x + (abs(x) > 2.5) * 0.5)
+        leaf = want.leaves[0]
+        assert isinstance(leaf, expected.FloatLeaf)
+        x, y = (values.floats(v.specs[0], v.data[0]) for v in (device, bad))
+        found.append((leaf.want, leaf.bound, leaf.share, want.mismatch(device), want.mismatch(bad),
+                      arrays.outside(x, y, 1e-3), arrays.finite_rms(x), arrays.far_apart(x, y, 0.01)))  # fmt: skip
+    (want, bound, *rest), (parts_want, parts_bound, *parts_rest) = found
+    torch.testing.assert_close(parts_want, want, rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(parts_bound, bound, rtol=1e-4, atol=0)
+    assert parts_rest[1:3] == rest[1:3] and parts_rest[3] == rest[3] > 0 and parts_rest[5] is rest[5] is True
+    assert parts_rest[0] == pytest.approx(rest[0], rel=1e-4) and parts_rest[4] == pytest.approx(rest[4])
+    ordered = torch.arange(2050.0).view(torch.uint8)
+    mixed = contents.blended(device.replaced([ordered]), device.replaced([ordered + 0]), 3).data[0].view(torch.float32)
+    assert sorted(set(mixed.tolist())) != mixed.tolist() and float((mixed == torch.arange(2050.0)).float().mean()) > 0.2
+    moved = contents.moved_by_ulp(device, np.random.default_rng(0))
+    steps = moved.data[0].view(torch.int32).long() - device.data[0].view(torch.int32).long()
+    assert set(steps.tolist()) == {-1, 0, 1}
+
+
 def test_the_same_bytes_are_the_same() -> None:
     for value in pair("float16", (7, 3)):
         other = arrays.copied(value.data[0])

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from cuda_agent.judge import Judge
+from cuda_agent.judge import Judge, device, prepared
 from cuda_agent.judge.device import TESTING
+from cuda_agent.judge.expected import FloatLeaf
+from cuda_agent.judge.prepared import Prepared
 from cuda_agent.judge.settings import Settings
 from cuda_agent.solution import Solution
 from cuda_agent.task import Task
@@ -139,6 +141,29 @@ def test_calls_are_timed_and_their_outputs_compared(judge: Judge) -> None:
 def test_recycled_memory_is_found(judge: Judge) -> None:
     verdict = judged(judge, LINEAR, with_body(RECYCLED))
     assert verdict.status is Status.WRONG and "memory of an earlier output" in verdict.message, verdict.message
+
+
+@pytest.mark.parametrize("room", [0, 1 << 30])
+def test_large_tensors_are_made_again_instead_of_kept(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared, "LARGE", 1e-9)
+    monkeypatch.setattr(device, "free_bytes", lambda name: room)
+    found: list[Prepared] = []
+    with Judge() as judge:
+        for _ in range(2):
+            verdict = judged(judge, LINEAR, own(LINEAR), measure=True)
+            assert verdict.correct and verdict.time_us.eager, verdict.message
+            names = verdict.checks[0].detail
+            assert "seed 2" in names and "negated" in names and "few elements" not in names
+        wrong = judged(judge, LINEAR, own(LINEAR).replace("* 2 + 1", "* 2 + 1.001"))
+        assert wrong.status is Status.WRONG and "elements are off" in wrong.message, wrong.message
+        recycled = judged(judge, LINEAR, with_body(RECYCLED))
+        assert (recycled.status is Status.WRONG) == (room > 0), recycled.message
+        found += [p for p in judge._prepared.values() if isinstance(p, Prepared)]
+        assert judged(judge, TASKS["integers"], own(TASKS["integers"])).correct
+        assert found[0] not in judge._prepared.values()
+    assert found[0].layout.lean and len(found[0].pool) == 2
+    assert all(leaf.share > 0 and not len(leaf.want) for s in found[0].samples for leaf in s.expected.leaves
+               if isinstance(leaf, FloatLeaf))  # fmt: skip
 
 
 def test_outputs_for_which_there_is_no_memory_are_the_candidates_fault(judge: Judge) -> None:

@@ -17,8 +17,8 @@ from cuda_agent.judge.native import Mismatch
 
 QUANTILE_SAMPLE = 1 << 22
 """Elements of a tensor that a quantile of it is taken from, at most."""
-CHUNK = 1 << 26
-"""Elements of a tensor that are compared at a time."""
+PART = 1 << 26
+"""Elements of a tensor on a device that are worked on in double precision at a time."""
 RUN = 32
 _INTEGERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"}
 
@@ -121,6 +121,59 @@ def steps(x: Any, generator: np.random.Generator) -> Any:
     return torch.randint(-1, 2, x.shape, dtype=x.dtype, device=x.device, generator=generator_for(x, generator))
 
 
+def parts(x: Any) -> list[slice]:
+    """Of a flat array, one after the other, so that what is computed of each fits beside it: all of it on the host."""
+    step = max(1, len(x)) if on_host(x) else PART
+    return [slice(start, start + step) for start in range(0, max(1, len(x)), step)]
+
+
+def double(x: Any) -> Any:
+    return x if on_host(x) else x.double()
+
+
+def finite_rms(x: Any) -> float:
+    """Root mean square of the finite elements of a flat array; 0 where there are none."""
+    found = []
+    for part in parts(x):
+        piece = double(x[part])
+        found.append(rms_of(piece[namespace(x).isfinite(piece)]))
+    return joined_rms(found)
+
+
+def rms_of(x: Any) -> tuple[int, float]:
+    """How many elements there are, and their root mean square; without overflow."""
+    largest = float(abs(x).max()) if len(x) else 0.0
+    return len(x), largest * float(((x / largest) ** 2).mean()) ** 0.5 if largest > 0 else 0.0
+
+
+def joined_rms(found: Sequence[tuple[int, float]]) -> float:
+    """Of several parts' counts and root mean squares."""
+    largest = max((size for _, size in found), default=0.0)
+    total = sum(count for count, _ in found)
+    if not largest > 0:
+        return 0.0
+    return float(largest * (sum(count * (size / largest) ** 2 for count, size in found) / total) ** 0.5)
+
+
+def far_apart(a: Any, b: Any, share: float) -> bool:
+    """Whether elements that are finite in both differ by more than `share` of the largest of `a`."""
+    xp, largest, most = namespace(a), 0.0, 0.0
+    for part in parts(a):
+        p, q = double(a[part]), double(b[part])
+        usable = xp.isfinite(p) & xp.isfinite(q)
+        p, q = p[usable], q[usable]
+        if len(p):
+            largest, most = max(largest, float(abs(p).max())), max(most, float(abs(p - q).max()))
+    return most > share * largest
+
+
+def sample(*xs: Any) -> tuple[Any, ...]:
+    """The same regular sample of flat arrays of a device, as many elements as a quantile takes, in double precision;
+    of the host's all."""
+    step = 1 if on_host(xs[0]) else -(-len(xs[0]) // QUANTILE_SAMPLE) or 1
+    return tuple(double(x[::step]) for x in xs)
+
+
 def std(x: Any) -> float:
     """The standard deviation of the finite elements, in double precision; 0 where there are none."""
     finite = x[namespace(x).isfinite(x)]
@@ -143,7 +196,22 @@ def blend(out: Any, a: Any, b: Any, size: int, seed: int) -> None:
     if on_host(out):
         native.blend(out, a, b, size, seed)
         return
-    blend_rows(out[None], namespace(out).stack((a, b)), size, np.random.default_rng(seed))
+    generator = np.random.default_rng(seed)
+    a, b, target = (elements(data, size) for data in (a, b, out))
+    shift = int(generator.integers(len(a)))
+    for part in parts(a):
+        chosen = _runs(target[part][None], generator)[0]
+        rotated = _around(b, part.start - shift, min(part.stop, len(a)) - shift)
+        namespace(out).where(chosen, a[part], rotated, out=target[part])
+
+
+def _around(x: Any, begin: int, end: int) -> Any:
+    """The elements from `begin` to `end`, where those before the first are the last ones."""
+    if begin >= 0:
+        return x[begin:end]
+    if end <= 0:
+        return x[len(x) + begin : len(x) + end]
+    return namespace(x).cat((x[begin:], x[:end]))
 
 
 def blend_rows(out: Any, pool: Any, size: int, generator: np.random.Generator) -> None:
@@ -154,11 +222,17 @@ def blend_rows(out: Any, pool: Any, size: int, generator: np.random.Generator) -
     x, target = (elements(data, size) for data in (pool, out))
     count = x.shape[1]
     first, second = np.stack([generator.choice(len(pool), 2, replace=False) for _ in range(calls)], axis=1)
-    runs = torch.randint(0, 2, (calls, -(-count // RUN)), dtype=torch.uint8, device=out.device,
-                         generator=generator_for(out, generator))  # fmt: skip
-    chosen = runs.bool().repeat_interleave(RUN, dim=1)[:, :count]
+    chosen = _runs(target, generator)
     rotated = torch.roll(x, int(generator.integers(count)), dims=1)
     torch.where(chosen, x[index(first, x)], rotated[index(second, x)], out=target)
+
+
+def _runs(like: Any, generator: np.random.Generator) -> Any:
+    """True or False for runs of RUN elements of each row."""
+    torch, (rows, count) = namespace(like), like.shape
+    runs = torch.randint(0, 2, (rows, -(-count // RUN)), dtype=torch.uint8, device=like.device,
+                         generator=generator_for(like, generator))  # fmt: skip
+    return runs.bool().repeat_interleave(RUN, dim=1)[:, :count]
 
 
 def compare(want: Any, bound: Any, got: Any) -> Mismatch | None:
@@ -166,8 +240,8 @@ def compare(want: Any, bound: Any, got: Any) -> Mismatch | None:
     if on_host(want):
         return native.compare(want, bound, got)
     count, first, worst, excess = 0, -1, -1, 0.0
-    for start in range(0, len(want), CHUNK):
-        over = _excess(*(x[start : start + CHUNK].double() for x in (want, bound, got)))
+    for start in range(0, len(want), PART):
+        over = _excess(*(x[start : start + PART].double() for x in (want, bound, got)))
         bad = over > 0
         found = int(bad.sum())
         if not found:
@@ -194,14 +268,14 @@ def _excess(want: Any, bound: Any, got: Any) -> Any:
 
 
 def outside(want: Any, got: Any, share: float) -> int:
-    """How many elements of `got` are off by more than `share` of |want| + RMS(want), both flat and in double precision;
-    where `want` is not finite, those of another class."""
+    """How many elements of `got` are off by more than `share` of |want| + RMS(want), both flat; where `want` is not
+    finite, those of another class."""
     if on_host(want):
         return native.outside(want, got, share)
-    torch = namespace(want)
-    finite = torch.isfinite(want)
-    settled = torch.where(finite, want, 0.0)
-    rms = float((settled.square().sum() / finite.sum().clamp(min=1)).sqrt())
-    good = (got - want).abs() <= share * (want.abs() + rms) + 1e-30
-    alike = torch.where(torch.isnan(want), torch.isnan(got), got == want)
-    return int((~torch.where(finite, good, alike)).sum())
+    torch, size, count = namespace(want), finite_rms(want), 0
+    for part in parts(want):
+        x, y = want[part].double(), got[part].double()
+        good = (y - x).abs() <= share * (x.abs() + size) + 1e-30
+        alike = torch.where(torch.isnan(x), torch.isnan(y), y == x)
+        count += int((~torch.where(torch.isfinite(x), good, alike)).sum())
+    return count

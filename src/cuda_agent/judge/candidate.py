@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from cuda_agent.judge.builds import BuiltSolution
-from cuda_agent.judge.prepared import Prepared, Sample
+from cuda_agent.judge.prepared import Prepared
 from cuda_agent.judge.rejected import Rejected, cleaned, rejected
+from cuda_agent.judge.sample import Sample
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import Call, Side, side_for
 from cuda_agent.judge.values import Value
@@ -105,11 +106,19 @@ class Candidate:
         call = self.calls([sample.inputs], [True])[0]
         self.look_at(call)
         assert call.output is not None
-        fault = sample.expected.mismatch(call.output)
+        fault = sample.answer().mismatch(call.output)
         if fault is not None:
             where = "" if sample.name.startswith("seed") else f" (on {sample.name})"
             raise Rejected(Status.WRONG, "compare", fault + where)
         return call
+
+    def warm_up(self, sample: Sample, states: Sequence[Value]) -> None:
+        """A call whose answer is checked, where it does not have to be made again for that."""
+        if sample.again is None:
+            self.check(sample, states)
+            return
+        self.put_state(states[sample.state])
+        self.look_at(self.calls([sample.inputs], [False])[0])
 
     def look_at(self, call: Call) -> None:
         """What must hold for every call, whatever its outputs are."""

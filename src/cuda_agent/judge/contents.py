@@ -70,11 +70,14 @@ def _moved(spec: Spec, data: Bytes, generator: Generator) -> Bytes:
     bits = arrays.integers(data, size)
     dtype = {8: "float64", 4: "float32"}.get(size, spec.dtype)
     mantissa = MANTISSA[dtype]
-    exponent = (bits >> mantissa) & ((1 << (8 * size - 1 - mantissa)) - 1)
     full = (1 << (8 * size - 1 - mantissa)) - 1
-    step = arrays.steps(bits, generator)
-    step[(exponent == 0) | (exponent >= full - 1)] = 0
-    return arrays.raw(arrays.cast(bits + step, bits))
+    moved = arrays.empty_like(bits)
+    for part in arrays.parts(bits):
+        exponent = (bits[part] >> mantissa) & full
+        step = arrays.steps(bits[part], generator)
+        step[(exponent == 0) | (exponent >= full - 1)] = 0
+        moved[part] = arrays.cast(bits[part] + step, bits)
+    return arrays.raw(moved)
 
 
 def mapped(value: Value, function: Callable[[Any], Any]) -> Value:

@@ -95,6 +95,11 @@ class DeviceSide(Side):
     def _written(self) -> None:
         wait(self.worker.device)
 
+    def release(self) -> None:
+        self.worker.ask("release")
+        self._held = []
+        devices.release(self.worker.device)
+
     def calls(self, contents: Sequence[Value], copy: Sequence[bool]) -> list[Call]:
         made: list[Call] = []
         step = 1 if self.layout.changed else len(self.layout.slots)
@@ -113,7 +118,9 @@ class DeviceSide(Side):
         outbox = self.worker.need_outbox(stride * len(contents))
         outbox.bytes.fill_(0xFF)
         nonce = secrets.token_hex(8)
-        request = {"op": "turn", "slots": slots, "stride": stride, "nonce": nonce}
+        # earlier outputs stay alive beside these, where there is room, so that memory that is used again is noticed
+        lean = self.layout.lean and devices.free_bytes(self.worker.device) < 2 * self.layout.outputs_bytes
+        request = {"op": "turn", "slots": slots, "stride": stride, "nonce": nonce, "lean": lean}
         wait(self.worker.device)
         start = time.perf_counter()
         answer = self.worker.turn_on(request, self._timeout_s() * len(contents))
@@ -126,7 +133,7 @@ class DeviceSide(Side):
             raise WorkerFault("garbage", why="a reply to another call")
         span = answer.reply.get("span")
         claimed = span / len(contents) if type(span) is float else None
-        held = self._held
+        held = [] if lean else self._held
         self._earlier = deque(held)
         left = answer.reply.get("left")
         left_s = left if type(left) is float else 0.0
@@ -178,7 +185,7 @@ class DeviceSide(Side):
         ]
         call.input_changed = not all(arrays.same(f, d) for f, d in zip(found, content.data, strict=True))
         try:
-            call.output = Value.from_reply(reply, data, copy=False)
+            call.output = Value.from_reply(reply, data)
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise WorkerFault("garbage", why=str(error)) from None
         if self.layout.mutates:

@@ -1,30 +1,21 @@
-"""What a right answer may look like: bounds around a double-precision oracle, and what to say of an answer outside.
-
-The bound of an element is `8·E + 4·q + floor·(|o| + RMS(o))`: E is the largest error of the reference itself in the
-contract's precision (as it is, summed in another order, and with inputs and parameters moved by one ulp), q the 90th
-percentile of E over the tensor, o the oracle. The floor is a few hundred ulp of float32 arithmetic, so that another
-order of a long sum passes, while TF32, bf16 or a dropped term do not; for half types it is the output's own rounding.
-"""
+"""What a right answer may look like, and what to say of one that does not; `bounds.py` has how far off it may be."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cuda_agent.judge import arrays, native, values
+from cuda_agent.judge.bounds import ERROR_FACTOR, FLOOR, TYPICAL_FACTOR, bounds, paper_bounds
 from cuda_agent.judge.values import Bytes, Floats, Spec, Value
 
-ERROR_FACTOR = 8.0
-TYPICAL_FACTOR = 4.0
-FLOOR = {"float32": 2e-5, "float64": 1e-9, "complex64": 2e-5, "complex128": 1e-9, "float16": 2e-3, "bfloat16": 1.2e-2}
 UNSTABLE_SHARE = 1e-3
 """Integers on which the references themselves disagree may be any of theirs, if they are fewer than this."""
-PAPER_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -36,11 +27,18 @@ class FloatLeaf:
     @functools.cached_property
     def share(self) -> float:
         """Its bounds relative to |o| + RMS(o), as wide as nearly all of them are."""
-        xp = arrays.namespace(self.want)
-        finite = xp.isfinite(self.want) & xp.isfinite(self.bound)
-        size = xp.abs(self.want[finite]) + rms(self.want[finite])
-        shares = self.bound[finite] / xp.where(size > 0, size, 1.0)
+        xp, rms = arrays.namespace(self.want), arrays.finite_rms(self.want)
+        want, bound = arrays.sample(self.want, self.bound)
+        finite = xp.isfinite(want) & xp.isfinite(bound)
+        size = xp.abs(want[finite]) + rms
+        shares = bound[finite] / xp.where(size > 0, size, 1.0)
         return arrays.quantile(shares, 0.999) if len(shares) else 0.0
+
+    def lean(self) -> FloatLeaf:
+        """What is left without its elements: `share`."""
+        other = FloatLeaf(self.spec, self.want[:0], self.bound[:0])
+        other.__dict__["share"] = self.share
+        return other
 
     def mismatch(self, spec: Spec, data: Bytes) -> str | None:
         got = values.floats(spec, data)
@@ -54,6 +52,9 @@ class FloatLeaf:
 class ExactLeaf:
     spec: Spec
     allowed: tuple[npt.NDArray[Any], ...]
+
+    def lean(self) -> ExactLeaf:
+        return ExactLeaf(self.spec, tuple(values[:0] for values in self.allowed))
 
     def mismatch(self, spec: Spec, data: Bytes) -> str | None:
         got = values.exact(spec, data)
@@ -86,6 +87,16 @@ class Expected:
     @property
     def bytes(self) -> int:
         return sum(leaf.want.nbytes + leaf.bound.nbytes for leaf in self.leaves if isinstance(leaf, FloatLeaf))
+
+    @property
+    def finite(self) -> bool:
+        """Whether every number and element that is no integer is finite."""
+        floats = [leaf.want for leaf in self.leaves if isinstance(leaf, FloatLeaf)]
+        return all(bool(arrays.namespace(want).isfinite(want).all()) for want in floats)
+
+    def lean(self) -> Expected:
+        """Without elements: what outputs look like, and how wide their bounds are."""
+        return replace(self, leaves=tuple(leaf.lean() for leaf in self.leaves))
 
     def structure_fault(self, got: Value) -> str | None:
         if values.skeleton(got.tree) != self.shape:
@@ -155,9 +166,9 @@ def expect(
         if any(column[i][0].shape != spec.shape for column in columns):
             raise ValueError("the reference's output changes its shape from call to call")
         if spec.floating:
-            arrays = [values.floats(*column[i]) for column in columns]
-            leaf = bound_floats(spec, arrays, values.floats(*centre[i]) if centre else None)
-            leaves.append(_paper_leaf(spec, arrays[0]) if paper else leaf)
+            found = [values.floats(*column[i]) for column in columns]
+            around = values.floats(*centre[i]) if centre else None
+            leaves.append(FloatLeaf(spec, *(paper_bounds(found[0]) if paper else bounds(spec.dtype, found, around))))
         else:
             leaves.append(_exact_leaf(spec, [values.exact(*column[i]) for column in columns], probe))
         del data
@@ -169,59 +180,6 @@ def expect(
 
 def names_of(value: Value, extra: Sequence[str]) -> list[str]:
     return [*[f"output{path}" if path else "the output" for path in values.tensor_paths(value.tree)], *extra]
-
-
-def bound_floats(spec: Spec, runs: Sequence[Floats], oracle: Floats | None) -> FloatLeaf:
-    """See the module's docstring. Elements of which the runs disagree whether they are finite may be anything."""
-    plain = runs[0]
-    xp = arrays.namespace(plain)
-    want = arrays.copied(plain if oracle is None else oracle)
-    finite = xp.isfinite(plain)
-    lost = finite & ~xp.isfinite(want)
-    want[lost] = plain[lost]
-    want[~finite] = plain[~finite]
-    error = xp.zeros_like(plain)
-    unsure = xp.zeros_like(finite)
-    with np.errstate(invalid="ignore", over="ignore"):
-        for run in runs:
-            unsure |= xp.isfinite(run) != finite
-            error = xp.fmax(error, xp.abs(xp.where(xp.isfinite(run), run, want) - want))
-        error[~finite] = 0.0
-        settled = finite & ~unsure
-        scale = rms(want[settled])
-        typical = arrays.quantile(error[settled], 0.9) if settled.any() else 0.0
-        floor = FLOOR[spec.dtype] * (xp.abs(xp.where(finite, want, 0.0)) + scale)
-        # oracle error that no double can resolve: results that should be zero
-        bound = ERROR_FACTOR * error + TYPICAL_FACTOR * typical + floor + 1e-37
-    bound = xp.clip(bound, None, np.finfo(np.float64).max)
-    bound[unsure] = np.inf
-    return _stored(spec, want, bound)
-
-
-def _stored(spec: Spec, want: Any, bound: Any) -> FloatLeaf:
-    """On a device, where large outputs lie, in single precision unless the output has more; what rounding takes from
-    the bound is less than a hundredth of it."""
-    if arrays.on_host(want) or spec.dtype in ("float64", "complex128"):
-        return FloatLeaf(spec, want, bound)
-    xp, largest = arrays.namespace(want), float(np.finfo(np.float32).max)
-    unsure, finite = xp.isinf(bound), xp.isfinite(want)
-    bound = (bound + 1e-7 * xp.where(finite, want.abs(), 0.0)).clip(max=largest)
-    bound[unsure] = np.inf
-    return FloatLeaf(spec, xp.where(finite, want.clip(-largest, largest), want).float(), bound.float())
-
-
-def rms(x: Any) -> float:
-    """Root mean square of a flat array."""
-    if not len(x):
-        return 0.0
-    largest = float(abs(x).max())
-    return largest * float(((x / largest) ** 2).mean()) ** 0.5 if largest > 0 else 0.0
-
-
-def _paper_leaf(spec: Spec, plain: Any) -> FloatLeaf:
-    xp = arrays.namespace(plain)
-    finite = xp.where(xp.isfinite(plain), plain, 0.0)
-    return _stored(spec, plain, PAPER_TOLERANCE + PAPER_TOLERANCE * xp.abs(finite))
 
 
 def _exact_leaf(spec: Spec, columns: Sequence[Any], probe: bool) -> ExactLeaf:
@@ -257,10 +215,11 @@ def varies(expected: Expected) -> bool:
             if len(leaf.allowed[0]) > 1 and (leaf.allowed[0] != leaf.allowed[0][0]).any():
                 return True
             continue
-        usable = arrays.namespace(leaf.want).isfinite(leaf.want)
+        want, bound = arrays.sample(leaf.want, leaf.bound)
+        usable = arrays.namespace(want).isfinite(want)
         if int(usable.sum()) > 1:
-            want = leaf.want[usable]
-            if float(want.max() - want.min()) > 2 * float(leaf.bound[usable].min()):
+            want = want[usable]
+            if float(want.max() - want.min()) > 2 * float(bound[usable].min()):
                 return True
     return False
 
@@ -286,8 +245,9 @@ def _explain(spec: Spec, found: native.Mismatch, want: Any, got: Any, bound: Any
 
 
 def _pattern(want: Any, got: Any) -> str:
-    """A guess at the kind of error, from all elements."""
+    """A guess at the kind of error, from all elements or a sample of them."""
     xp = arrays.namespace(got)
+    want, got = arrays.sample(want, got)
     with np.errstate(all="ignore"):
         good = xp.isfinite(want) & xp.isfinite(got)
         if xp.isnan(got).any() and not xp.isnan(want).any():

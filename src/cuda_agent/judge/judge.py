@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, Self
 
 from cuda_agent.errors import MachineError
+from cuda_agent.judge import device as devices
 from cuda_agent.judge import machine, native, timing
 from cuda_agent.judge.builds import build
 from cuda_agent.judge.evaluation import Evaluation, Progress, time_in_groups
@@ -189,6 +190,7 @@ class Judge:
                     self._prepared.move_to_end(key)
                     return self._prepared[key]
             workers = self.workers()
+            self._forget_large(settings.device)
             try:
                 with self._quiet.shared():
                     found: Prepared | InvalidTask = prepare(workers, task, settings, seeded)
@@ -201,6 +203,16 @@ class Judge:
                     if isinstance(old, Prepared) and self._clock is not None:
                         self._clock.forget(old)
             return found
+
+    def _forget_large(self, device: str) -> None:
+        """Tasks whose tensors take a good part of the device."""
+        with self._lock:
+            for key, found in list(self._prepared.items()):
+                if isinstance(found, Prepared) and found.layout.lean and found.layout.device == device:
+                    del self._prepared[key]
+                    if self._clock is not None:
+                        self._clock.forget(found)
+        devices.release(device)
 
     def compiled(self, prepared: Prepared, settings: Settings) -> timing.Compiled:
         """torch.compile against eager: measured once per task, contract, machine and versions; anew when careful.

@@ -6,8 +6,10 @@ constant, or depend on none of their inputs or of their weights. What depends on
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from cuda_agent.judge import arrays, contents, expected, values
 from cuda_agent.judge import device as devices
 from cuda_agent.judge.expected import Expected
 from cuda_agent.judge.reference import InvalidTask, Reference
+from cuda_agent.judge.sample import Sample
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import FEW_CALLS, Layout
 from cuda_agent.judge.values import Value
@@ -27,18 +30,10 @@ from cuda_agent.task import Task
 SLOW_S = 0.25
 """A reference slower than this gets fewer samples."""
 MAX_PARAMETER_CHECKS = 24
+LARGE = 1 / 128
+"""Of a device's free memory: inputs and outputs that are larger on average are held as few times as can be."""
 PAPER_SAMPLES = 5
 TURN_S, MAX_TURN = 0.008, 1024
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Inputs and a state with the right answer to them."""
-
-    name: str
-    inputs: Value
-    state: int
-    expected: Expected
 
 
 @dataclass
@@ -74,18 +69,27 @@ def prepare(workers: Workers, task: Task, settings: Settings, seeded: bool = Fal
     """Raises InvalidTask. `seeded` leaves parameters as the constructor makes them from the seed."""
     folder = workers.folder("task-")
     task.write(folder)
+    with _reference(workers, folder, settings) as reference:
+        return _Preparation(workers, reference, task, folder, settings, seeded).run()
+
+
+@contextlib.contextmanager
+def _reference(workers: Workers, folder: Path, settings: Settings) -> Iterator[Reference]:
     worker = workers.reference(folder, settings.device)
     reference: Reference | None = None
     try:
         reference = Reference(worker, settings, workers.inside(folder, TASK))
-        return _Preparation(reference, task, folder, settings, seeded).run()
+        yield reference
     finally:
         reference.close() if reference is not None else worker.kill()
+        devices.release(settings.device)
 
 
 class _Preparation:
-    def __init__(self, reference: Reference, task: Task, folder: Path, settings: Settings, seeded: bool) -> None:
-        self.seeded = seeded
+    def __init__(
+        self, workers: Workers, reference: Reference, task: Task, folder: Path, settings: Settings, seeded: bool
+    ) -> None:
+        self.workers, self.seeded = workers, seeded
         self.reference, self.task, self.folder, self.settings = reference, task, folder, settings
         self.generator = np.random.default_rng(secrets.randbits(63))
         self.flags: list[str] = []
@@ -95,20 +99,27 @@ class _Preparation:
 
     def run(self) -> Prepared:
         reference = self.reference
-        seed = self._seed()
+        self.seed = seed = self._seed()
         init = reference.init_inputs(seed)
         base, rows = reference.build(seed)
         pool = [reference.inputs(self._seed()) for _ in range(2)]
         self._check_inputs(pool)
-        size = pool[0].bytes
+        size, device = pool[0].bytes, self.settings.device
+        self.large = device != "cpu" and size > devices.free_bytes(device) * LARGE
         # blends need two; small inputs are cheap, and tensors too small to blend must differ from call to call
-        pool += [reference.inputs(self._seed()) for _ in range(2 if size > 1 << 16 else 14)]
-        self.layout = Layout(pool[0], base, rows, init, outputs_bytes=1 << 40, device=self.settings.device)
+        pool += [reference.inputs(self._seed()) for _ in range(0 if self.large else 2 if size > 1 << 16 else 14)]
+        turn = 1 if self.large else FEW_CALLS
+        self.layout = Layout(pool[0], base, rows, init, outputs_bytes=1 << 40, device=device, turn=turn)
         self.side = reference.attach(self.layout)
         states = self._states(base, rows)
         reference.put_state(states[0])
         eager_s = self._look_at_calls(pool[0], states[0])
-        self.fast = eager_s < SLOW_S
+        self.large = device != "cpu" and size + self.layout.outputs_bytes > 2 * devices.free_bytes(device) * LARGE
+        if self.large:
+            del pool[2:]
+            self.layout = replace(self.layout, turn=1, lean=True)
+            self.side.layout = self.layout
+        self.fast = eager_s < SLOW_S and not self.large
         samples = self._samples(pool, states)
         degenerate = self._degenerate(samples, pool, states)
         if self.settings.device == devices.TESTING:
@@ -123,7 +134,7 @@ class _Preparation:
             layout=layout,
             seed=seed,
             states=states,
-            samples=samples,
+            samples=[sample.lean() for sample in samples],
             pool=pool,
             blends=blends,
             eager_s=eager_s,
@@ -138,7 +149,7 @@ class _Preparation:
         """On a device: enough for a turn to take TURN_S and for its inputs to be more than its caches hold, as far as
         there is memory for."""
         device, layout = self.settings.device, self.layout
-        if device == "cpu" or layout.changed:
+        if device == "cpu" or layout.changed or self.large:
             return 1
         contents = [pool[i % len(pool)] for i in range(FEW_CALLS)]
         self.reference.use("eager")
@@ -199,10 +210,7 @@ class _Preparation:
                 differ = values.exact(spec, x) != values.exact(spec, y)
                 same = int(differ.sum()) <= 0.01 * len(differ)
             else:
-                p, q = values.floats(spec, x), values.floats(spec, y)
-                usable = arrays.namespace(p).isfinite(p) & arrays.namespace(q).isfinite(q)
-                p, q = p[usable], q[usable]
-                same = not len(p) or not (abs(p - q) > 1e-2 * float(abs(p).max())).any()
+                same = not arrays.far_apart(values.floats(spec, x), values.floats(spec, y), 1e-2)
             if not same:
                 raise InvalidTask("the reference is random: two calls on the same inputs give different outputs")
 
@@ -212,46 +220,57 @@ class _Preparation:
         if self.paper:
             picked = [pool[i % len(pool)] for i in range(PAPER_SAMPLES)]
             picked[4:] = [self.reference.inputs(self._seed())]
-            return [self._sample(f"seed {i}", x, states, 0) for i, x in enumerate(picked)]
+            return [self._sample(f"seed {i}", _given(x), states, 0) for i, x in enumerate(picked)]
         last = len(states) - 1
-        few = contents.swapped(pool[0], self.generator)
-        plan = [
-            ("seed 0", pool[0], 0),
-            ("few elements moved", few, 0),
-            ("seed 1", pool[1], 0),
-            ("seed 2", pool[2], last),
-        ]
-        samples = [self._sample(name, x, states, s) for name, x, s in (plan if self.fast else [plan[0], plan[3]])]
+        plan = [("seed 0", _given(pool[0]), 0), ("seed 2", _given(pool[2 % len(pool)]), last)]
+        if self.fast:
+            few = contents.swapped(pool[0], self.generator)
+            plan[1:1] = [("few elements moved", _given(few), 0), ("seed 1", _given(pool[1]), 0)]
+        samples = [self._sample(name, make, states, state) for name, make, state in plan]
         usual = expected.finite(self._plain(samples[0], states))
         for name in contents.PROBES if self.fast else ("negated", "scaled by 100"):
-            probed = contents.mapped(pool[0], contents.PROBES[name])
-            if not any(spec.floating for spec in probed.specs):
+            if not any(spec.dtype in contents.MANTISSA for spec in pool[0].specs):
                 break
+            make = functools.partial(contents.mapped, pool[0], contents.PROBES[name])
             try:
-                sample = self._sample(f"inputs {name}", probed, states, 0, usual, name)
+                sample = self._sample(f"inputs {name}", make if self.large else _given(make()), states, 0, name)
             except (InvalidTask, expected.Unstable):
                 continue
-            if sample is not None and expected.varies(sample.expected):
-                samples.append(sample)
-        return [s for s in samples if s is not None]
+            if (not usual or sample.expected.finite) and expected.varies(sample.expected):
+                samples.append(sample.lean())
+        return samples
 
     def _plain(self, sample: Sample, states: Sequence[Value]) -> Value:
         self.reference.put_state(states[sample.state])
         return self.reference.output(sample.inputs)
 
     def _sample(
-        self, name: str, inputs: Value, states: Sequence[Value], state: int, finite: bool = False, probe: str = ""
-    ) -> Any:
-        """The sample, or None where it must be finite and is not. Raises Unstable for a probe only."""
-        reference = self.reference
+        self, name: str, make: Callable[[], Value], states: Sequence[Value], state: int, probe: str = ""
+    ) -> Sample:
+        """Raises Unstable for a probe only."""
+        answer = functools.partial(self._expected, make, states, state, probe)
+        again = functools.partial(self._again, answer) if self.large else None
+        return Sample(name, make, state, answer(self.reference), again)
+
+    def _again(self, answer: Callable[[Reference], Expected]) -> Expected:
+        """The right answer from a worker of its own."""
+        devices.release(self.settings.device)
+        with _reference(self.workers, self.folder, self.settings) as reference:
+            reference.build(self.seed)
+            reference.attach(self.layout)
+            if self.layout.changed:
+                reference.ask("watch", names=list(self.layout.changed))
+            return answer(reference)
+
+    def _expected(
+        self, make: Callable[[], Value], states: Sequence[Value], state: int, probe: str, reference: Reference
+    ) -> Expected:
+        inputs = make()
         reference.put_state(states[state])
-        plain = reference.output(inputs)
-        if finite and not expected.finite(plain):
-            return None
-        runs, oracle = [plain], None
+        runs, oracle = [reference.output(inputs)], None
         if not self.paper:
-            runs += [self._other_order(inputs)] if self.fast else []
-            oracle = self._oracle(inputs)
+            runs += [reference.output(inputs, "reordered")] if self.fast else []
+            oracle = self._oracle(reference, inputs)
             for _ in range(2 if self.fast else 1):
                 moved = contents.moved_by_ulp(states[state], self.generator)
                 reference.put_state(
@@ -262,18 +281,15 @@ class _Preparation:
         extra = [f"the buffer {n}" for n in self.layout.changed]
         extra += [f"input {i} after the call" for i in range(len(inputs.specs))] if self.layout.mutates else []
         try:
-            return Sample(name, inputs, state, expected.expect(runs, oracle, extra, self.paper, bool(probe)))
+            return expected.expect(runs, oracle, extra, self.paper, bool(probe))
         except ValueError as error:
             raise InvalidTask(str(error)) from None
 
-    def _other_order(self, inputs: Value) -> Value:
-        return self.reference.output(inputs, "reordered")
-
-    def _oracle(self, inputs: Value) -> Value | None:
+    def _oracle(self, reference: Reference, inputs: Value) -> Value | None:
         if not self.has_oracle or self.layout.mutates:
             return None
         try:
-            return self.reference.output(inputs, "oracle")
+            return reference.output(inputs, "oracle")
         except InvalidTask as error:
             self.has_oracle = False
             self.flags.append(f"no double-precision oracle: {str(error)[:160]}")
@@ -353,6 +369,10 @@ class _Preparation:
         except InvalidTask:
             return False
         return expected.finite(mixed) or not expected.finite(plain)
+
+
+def _given(value: Value) -> Callable[[], Value]:
+    return lambda: value
 
 
 def _with(data: Sequence[Any], i: int, new: Any) -> list[Any]:

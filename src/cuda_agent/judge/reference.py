@@ -56,7 +56,8 @@ class Reference:
             self._state = state
 
     def use(self, how: str) -> None:
-        self.ask("use", how=how)
+        lean = self.side is not None and self.side.layout.lean
+        self.ask("use", how=how, single=lean)
 
     def run(self, inputs: Value, seed: int | None = None) -> Call:
         assert self.side is not None
@@ -70,7 +71,9 @@ class Reference:
     def output(self, inputs: Value, how: str = "eager") -> Value:
         self.use(how)
         output = self.run(inputs).output
-        assert output is not None
+        assert output is not None and self.side is not None
+        if self.side.layout.lean:
+            self.side.release()
         return output
 
     def close(self) -> None:

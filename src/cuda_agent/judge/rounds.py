@@ -16,9 +16,10 @@ import numpy as np
 from cuda_agent.judge import arrays, contents, expected, native, values
 from cuda_agent.judge import device as devices
 from cuda_agent.judge.expected import ExactLeaf
-from cuda_agent.judge.prepared import Prepared, Sample
+from cuda_agent.judge.prepared import Prepared
 from cuda_agent.judge.reference import InvalidTask, Reference
 from cuda_agent.judge.rejected import Rejected
+from cuda_agent.judge.sample import Sample
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import Call, Side, side_for
 from cuda_agent.judge.values import Value
@@ -143,13 +144,13 @@ def take_turns(
     found: list[Pair | Rejected] = [Pair() for _ in contenders]
     batch, device = prepared.layout.batch, prepared.layout.device
     deadline = time.monotonic() + PAIR_SECONDS * (1 + len(contenders)) / 2
-    together = contents.Batch(prepared.pool, batch) if device != "cpu" and prepared.blends else None
+    together = contents.Batch(prepared.pool, batch) if device != "cpu" and prepared.blends and batch > 1 else None
     buffers = [[arrays.empty_like(d) for d in prepared.pool[0].data] for _ in range(0 if together else batch)]
     rounds = 0
     if device != "cpu":
         if together is not None:
             together.renew(generator)
-        usual = together or [prepared.pool[i % len(prepared.pool)] for i in range(batch)]
+        usual: list[Value] = together or [prepared.pool[i % len(prepared.pool)] for i in range(batch)]
         _fill_the_pools([baseline, null, *contenders], usual)
     while rounds < MIN_ROUNDS or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
         rounds += 1

@@ -47,6 +47,8 @@ class Layout:
     device: str = "cpu"
     turn: int = FEW_CALLS
     """Calls to a turn on a device."""
+    lean: bool = False
+    """Tensors are so large that nothing is kept that can be made again."""
 
     @property
     def slot_bytes(self) -> int:
@@ -147,6 +149,9 @@ class Side:
         self._slots.close()
         if self._vault is not None:
             self._vault.close()
+
+    def release(self) -> None:
+        """Lets the worker and this process give back what memory they can; earlier outputs are forgotten."""
 
     # -- parameters -------------------------------------------------------------------------------------------------
 

@@ -19,10 +19,11 @@ import numpy as np
 from cuda_agent.judge import device as devices
 from cuda_agent.judge import native, statistics
 from cuda_agent.judge.candidate import Candidate
-from cuda_agent.judge.prepared import Prepared, Sample
+from cuda_agent.judge.prepared import Prepared
 from cuda_agent.judge.reference import InvalidTask, Reference
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.rounds import Clock, Pair, take_turns, timed_mismatch
+from cuda_agent.judge.sample import Sample
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import Call
 from cuda_agent.judge.values import Value
@@ -89,6 +90,8 @@ class Baseline:
     """A fresh reference worker that is ready to be timed, eager or compiled."""
 
     def __init__(self, workers: Workers, prepared: Prepared, settings: Settings, compiled: Path | None = None) -> None:
+        if prepared.layout.lean:
+            devices.release(settings.device)
         worker = workers.reference(prepared.folder, settings.device, compiled)
         reference: Reference | None = None
         try:
@@ -210,7 +213,7 @@ def _after_a_while(prepared: Prepared, candidate: Candidate, pair: Pair | Reject
     latest = time.monotonic() + LIFE_SECONDS
     try:
         while (calls < LIFE_CALLS or time.monotonic() < ends) and time.monotonic() < latest:
-            candidate.check(secrets.choice(samples), prepared.states)
+            candidate.warm_up(secrets.choice(samples), prepared.states)
             calls += 1
     except Rejected as end:
         return Rejected(end.status, "time", f"{end.message}; earlier calls were right")
@@ -223,7 +226,7 @@ def _ready(prepared: Prepared, measured: Measured, make: Callable[[], Candidate]
     try:
         candidate = make()
         for sample in _warm_up_samples(prepared):
-            candidate.check(sample, prepared.states)
+            candidate.warm_up(sample, prepared.states)
     except Rejected as end:
         measured.ended = end
         if candidate is not None:

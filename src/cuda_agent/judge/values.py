@@ -15,7 +15,7 @@ from cuda_agent.judge.worker import wire
 Bytes = Any
 """A flat, contiguous array of bytes: numpy's in host memory, torch's (uint8) in that of a device."""
 Floats = Any
-"""A flat float64 array of either kind."""
+"""A flat array of floats of either kind: see `floats`."""
 
 _NUMPY = {
     "float32": np.float32, "float64": np.float64, "float16": np.float16, "bfloat16": np.uint16, "int8": np.int8,
@@ -82,8 +82,8 @@ class Value:
     data: tuple[Bytes, ...]
 
     @classmethod
-    def from_reply(cls, reply: Mapping[str, Any], data: Sequence[Bytes], copy: bool = True) -> Value:
-        """What a worker replied with. Raises ValueError if it is malformed."""
+    def from_reply(cls, reply: Mapping[str, Any], data: Sequence[Bytes]) -> Value:
+        """What a worker replied with; host memory, which it shares, is copied. Raises ValueError if it is malformed."""
         specs = tuple(Spec.from_row(row) for row in reply.get("tensors", []))
         if len(specs) != len(data) or any(s.bytes != len(d) for s, d in zip(specs, data, strict=True)):
             raise ValueError("malformed reply")
@@ -91,7 +91,7 @@ class Value:
         return cls(
             reply["tree"],
             specs,
-            tuple(d.copy() if isinstance(d, np.ndarray) else d.clone() for d in data) if copy else tuple(data),
+            tuple(d.copy() if isinstance(d, np.ndarray) else d for d in data),
         )
 
     @property
@@ -126,12 +126,14 @@ def array(spec: Spec, data: Any) -> Any:
 
 
 def floats(spec: Spec, data: Any) -> Any:
-    """All elements in logical order as float64, flat; complex numbers as pairs."""
+    """All elements in logical order, flat; complex numbers as pairs. As float64, on a device as they are (half types
+    as float32), since large tensors lie there: who computes with them takes them in parts and doubles those."""
     logical = array(spec, data)
     if not isinstance(data, np.ndarray):
         import torch
 
-        return (torch.view_as_real(logical) if logical.is_complex() else logical).reshape(-1).double()
+        flat = (torch.view_as_real(logical) if logical.is_complex() else logical).reshape(-1)
+        return flat.float() if flat.dtype in (torch.float16, torch.bfloat16) else flat
     logical = np.ascontiguousarray(logical)
     if logical.dtype.kind == "c":
         logical = logical.view(np.float32 if logical.dtype == np.complex64 else np.float64)

@@ -55,7 +55,8 @@ class _OnDevice(Harness):
         """Calls, one for each of `slots`. Replies once their outputs lie in the outbox, `stride` bytes apart."""
         assert self.model is not None
         model, inputs = self.model, self.inputs
-        earlier = self.results  # stays until now: outputs do not lie where those of the last turn did
+        earlier = [] if request["lean"] else self.results  # outputs do not lie where those of the last turn did
+        self.results, self.shown = [], []
         start = time.perf_counter()
         results = [model(*inputs[slot]) for slot in request["slots"]]
         self._wait_for_stream()
@@ -76,6 +77,13 @@ class _OnDevice(Harness):
         if _has_numbers(results[0]):
             reply["trees"] = [self.describe(result)["tree"] for result in results]
         return reply
+
+    def on_release(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Gives back what memory it can."""
+        self.results, self.shown = [], []
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        return {}
 
     def on_show(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the call of this number returned."""

@@ -86,10 +86,11 @@ class ReferenceHarness(Harness):
         return self.describe([getattr(owner, leaf) for owner, leaf in now], with_extra=False)
 
     def on_use(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Chooses what `run` runs: eager, compile, oracle (double precision) or reordered."""
+        """Chooses what `run` runs: eager, compile, oracle (double precision; `single`: rounded then, to half the size)
+        or reordered."""
         how = request["how"]
         if how not in self.variants:
-            self.variants[how] = self._variant(how)
+            self.variants[how] = self._variant(how, request["single"])
         self.model = self.variants[how]
         assert self.reference is not None
         model = self.model.lifted if isinstance(self.model, _Lifted) else self.reference
@@ -101,13 +102,13 @@ class ReferenceHarness(Harness):
         harness.seed_everything(request["seed"])
         return {}
 
-    def _variant(self, how: str) -> Callable[..., Any]:
+    def _variant(self, how: str, single: bool) -> Callable[..., Any]:
         assert self.reference is not None
         if how == "compile":
             torch._dynamo.reset()
             return torch.compile(self.reference, dynamic=False)
         if how == "oracle":
-            return _Lifted(copy.deepcopy(self.reference).double())
+            return _Lifted(copy.deepcopy(self.reference).double(), single)
         if how == "reordered":
             return _reordered(self.reference)
         raise RequestError("request", f"no variant {how!r}")
@@ -123,20 +124,21 @@ class ReferenceHarness(Harness):
 class _Lifted:
     """The reference in double precision; float inputs are lifted."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
-        self.lifted = model
+    def __init__(self, model: torch.nn.Module, single: bool) -> None:
+        self.lifted, self.single = model, single
 
     def __call__(self, *inputs: Any) -> Any:
-        return self.lifted(*[_lift(value) for value in inputs])
+        output = self.lifted(*[_cast(value, torch.float64) for value in inputs])
+        return _cast(output, torch.float32) if self.single else output
 
 
-def _lift(value: Any) -> Any:
+def _cast(value: Any, dtype: torch.dtype) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.double() if value.is_floating_point() else value
+        return value.to(dtype) if value.is_floating_point() else value
     if isinstance(value, list | tuple):
-        return type(value)(_lift(v) for v in value)
+        return type(value)(_cast(v, dtype) for v in value)
     if isinstance(value, dict):
-        return {k: _lift(v) for k, v in value.items()}
+        return {k: _cast(v, dtype) for k, v in value.items()}
     return value
 
 
