@@ -48,14 +48,11 @@ def copied(x: Any) -> Any:
 
 
 def put(targets: Sequence[Any], sources: Sequence[Any]) -> None:
-    """Copies each source into its target, all bytes. On a device with one kernel for many: the driver takes half a
-    millisecond for each copy of its own into or out of memory that is shared between processes."""
+    """Copies each source into its target, all bytes."""
     if targets and not on_host(targets[0]):
-        pairs = [(a, b) for a, b in zip(targets, sources, strict=True) if len(b)]
-        if all(_aligned(x) for pair in pairs for x in pair):
-            pairs = [(_words(a), _words(b)) for a, b in pairs]
-        if pairs:
-            namespace(targets[0])._foreach_copy_(*map(list, zip(*pairs, strict=True)))
+        from cuda_agent.judge.worker.device_memory import copy_many
+
+        copy_many(targets, sources)
         return
     for target, source in zip(targets, sources, strict=True):
         target[:] = source

@@ -36,7 +36,7 @@ class FloatLeaf:
 
     def lean(self) -> FloatLeaf:
         """What is left without its elements: `share`."""
-        other = FloatLeaf(self.spec, self.want[:0], self.bound[:0])
+        other = FloatLeaf(self.spec, arrays.copied(self.want[:0]), arrays.copied(self.bound[:0]))
         other.__dict__["share"] = self.share
         return other
 
@@ -54,7 +54,7 @@ class ExactLeaf:
     allowed: tuple[npt.NDArray[Any], ...]
 
     def lean(self) -> ExactLeaf:
-        return ExactLeaf(self.spec, tuple(values[:0] for values in self.allowed))
+        return ExactLeaf(self.spec, tuple(arrays.copied(values[:0]) for values in self.allowed))
 
     def mismatch(self, spec: Spec, data: Bytes) -> str | None:
         got = values.exact(spec, data)

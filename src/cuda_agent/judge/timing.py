@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -20,15 +19,14 @@ from cuda_agent.judge import device as devices
 from cuda_agent.judge import native, statistics
 from cuda_agent.judge.candidate import Candidate
 from cuda_agent.judge.prepared import Prepared
-from cuda_agent.judge.reference import InvalidTask, Reference
+from cuda_agent.judge.reference import InvalidTask
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.rounds import Clock, Pair, take_turns, timed_mismatch
-from cuda_agent.judge.sample import Sample
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import Call
+from cuda_agent.judge.starting import WARM_UP_CALLS, Baseline, Started, at_once
 from cuda_agent.judge.values import Value
 from cuda_agent.judge.worker.pool import WorkerFault
-from cuda_agent.judge.workers import TASK, Workers
 from cuda_agent.verdict import Interval, Status
 
 PAIRS = 4
@@ -39,8 +37,6 @@ COMPILED_WIDTH = CAREFUL_WIDTH / 2**0.5
 """Of torch.compile over eager, so that its product with an interval as wide keeps CAREFUL_WIDTH."""
 CAREFUL_SECONDS = 50.0
 """For all of a careful measurement, that of torch.compile included."""
-COMPILE_TIMEOUT_S = 180.0
-WARM_UP_CALLS = 4
 LIFE_SECONDS, LIFE_CALLS = 0.8, 64
 """What one worker of each candidate goes through at least, in checked calls after the timed ones if need be, so that
 answers that go wrong after a while are seen; never more than LIFE_SECONDS for that."""
@@ -86,37 +82,6 @@ class Measured:
         return statistics.interval(self.log_ratios, compile_over_eager) if compile_over_eager else None
 
 
-class Baseline:
-    """A fresh reference worker that is ready to be timed, eager or compiled."""
-
-    def __init__(self, workers: Workers, prepared: Prepared, settings: Settings, compiled: Path | None = None) -> None:
-        if prepared.layout.lean:
-            devices.release(settings.device)
-        worker = workers.reference(prepared.folder, settings.device, compiled)
-        reference: Reference | None = None
-        try:
-            reference = Reference(worker, settings, workers.inside(prepared.folder, TASK))
-            reference.build(prepared.seed)
-            side = reference.attach(prepared.layout)
-            if prepared.layout.changed:
-                reference.ask("watch", names=list(prepared.layout.changed))
-            if prepared.layout.rows:
-                reference.put_state(prepared.states[0])
-            if compiled is not None:
-                reference.use("compile")
-                side.call_timeout_s = COMPILE_TIMEOUT_S
-        except BaseException:
-            reference.close() if reference is not None else worker.kill()
-            raise
-        self.reference, self.side = reference, side
-
-    def calls(self, inputs: Sequence[Value], copy: Sequence[bool]) -> list[Call]:
-        return self.side.calls(inputs, copy)
-
-    def close(self) -> None:
-        self.reference.close()
-
-
 def measure(
     clock: Clock,
     prepared: Prepared,
@@ -129,24 +94,42 @@ def measure(
     `ended`. `spent_s` of a careful measurement's
     seconds are gone already. Raises InvalidTask or WorkerFault if the reference fails."""
     found = [Measured() for _ in makers]
-    started = time.monotonic() - spent_s
+    begun = time.monotonic() - spent_s
     pairs, long_lived = 0, secrets.randbelow(PAIRS)
     wanted = CAREFUL_PAIRS if settings.careful else PAIRS
-    while any(m.ended is None for m in found):
-        contenders = [(m, make) for m, make in zip(found, makers, strict=True) if not m.ended]
-        _one_pair(clock, prepared, settings, contenders, long_lived=pairs == long_lived)
-        pairs += 1
-        if pairs < wanted:
-            continue
-        if not settings.careful:
-            break
-        spent = time.monotonic() - started
-        in_time = spent + CAREFUL_STEP * (spent - spent_s) / pairs <= CAREFUL_SECONDS * len(makers)
-        if not in_time or not any(m.ended is None and more_pairs_help(m, compile_over_eager) for m in found):
-            for measured in found:
-                measured.too_wide = too_wide(measured, compile_over_eager)
-            break
-        wanted = pairs + CAREFUL_STEP
+    ahead = at_once(prepared, len(makers), PAIRS)
+    with ThreadPoolExecutor(max(2, clock.threads)) as threads:
+        waiting: list[tuple[list[Measured], Started]] = []
+        used: list[Started] = []
+        try:
+            while any(m.ended is None for m in found):
+                if not waiting:
+                    contenders = [(m, make) for m, make in zip(found, makers, strict=True) if not m.ended]
+                    theirs, starts = [m for m, _ in contenders], [make for _, make in contenders]
+                    for _ in range(min(ahead, wanted - pairs)):
+                        waiting.append((theirs, Started(threads, clock.workers, prepared, settings, starts)))
+                    for _, started in waiting:
+                        started.wait()
+                measured, started = waiting.pop(0)
+                used.append(started)
+                _one_pair(clock, prepared, settings, measured, started, long_lived=pairs == long_lived)
+                if ahead == 1:
+                    used.pop().close()
+                pairs += 1
+                if pairs < wanted:
+                    continue
+                if not settings.careful:
+                    break
+                spent = time.monotonic() - begun
+                in_time = spent + CAREFUL_STEP * (spent - spent_s) / pairs <= CAREFUL_SECONDS * len(makers)
+                if not in_time or not any(m.ended is None and more_pairs_help(m, compile_over_eager) for m in found):
+                    for one in found:
+                        one.too_wide = too_wide(one, compile_over_eager)
+                    break
+                wanted = pairs + CAREFUL_STEP
+        finally:
+            for started in [*used, *(started for _, started in waiting)]:
+                started.close()
     return found
 
 
@@ -168,39 +151,34 @@ def _one_pair(
     clock: Clock,
     prepared: Prepared,
     settings: Settings,
-    contenders: Sequence[tuple[Measured, Callable[[], Candidate]]],
+    measured: Sequence[Measured],
+    started: Started,
     long_lived: bool,
 ) -> None:
-    """One fresh reference and one fresh worker for each contender, started side by side."""
-    started = time.monotonic()
-    with ThreadPoolExecutor(max(2, clock.threads)) as threads:
-        first = threads.submit(Baseline, clock.workers, prepared, settings)
-        others = [threads.submit(_ready, prepared, *contender) for contender in contenders]
-        ready = [(m, c) for (m, _), c in zip(contenders, [f.result() for f in others], strict=True) if c is not None]
-        try:
-            baseline = first.result()
-        except BaseException:
-            for _, candidate in ready:
-                candidate.close()
-            raise
-        try:
-            output = _first_calls(prepared, baseline)
-            null = clock.null(prepared, output)
+    """Times one fresh reference and a fresh worker of each candidate that is still in."""
+    baseline, output = started.baseline()
+    ready: list[tuple[Measured, Candidate]] = []
+    for one, candidate in zip(measured, started.candidates(), strict=True):
+        if isinstance(candidate, Rejected):
+            one.ended = one.ended or candidate
+        elif one.ended is None:
+            ready.append((one, candidate))
+    if not ready:
+        return
 
-            def look(i: int, theirs: Sequence[Call], ours: Sequence[Call]) -> None:
-                _compare_timed(prepared, ready[i][1], theirs, ours, ready[i][0])
+    def look(i: int, theirs: Sequence[Call], ours: Sequence[Call]) -> None:
+        _compare_timed(prepared, ready[i][1], theirs, ours, ready[i][0])
 
-            pairs = take_turns(clock, prepared, settings, baseline, [c for _, c in ready], null, look)
-            if long_lived:
-                for i, (_, candidate) in enumerate(ready):
-                    pairs[i] = _after_a_while(prepared, candidate, pairs[i], started)
-        finally:
-            list(threads.map(lambda side: side.close(), [baseline, *[c for _, c in ready]]))
-    for (measured, candidate), pair in zip(ready, pairs, strict=True):
+    null = clock.null(prepared, output)
+    pairs = take_turns(clock, prepared, settings, baseline, [c for _, c in ready], null, look)
+    if long_lived:
+        for i, (_, candidate) in enumerate(ready):
+            pairs[i] = _after_a_while(prepared, candidate, pairs[i], started.since)
+    for (one, candidate), pair in zip(ready, pairs, strict=True):
         if isinstance(pair, Rejected):
-            measured.ended = pair
+            one.ended = pair
         else:
-            _account(measured, pair, candidate)
+            _account(one, pair, candidate)
 
 
 def _after_a_while(prepared: Prepared, candidate: Candidate, pair: Pair | Rejected, started: float) -> Pair | Rejected:
@@ -218,39 +196,6 @@ def _after_a_while(prepared: Prepared, candidate: Candidate, pair: Pair | Reject
     except Rejected as end:
         return Rejected(end.status, "time", f"{end.message}; earlier calls were right")
     return pair
-
-
-def _ready(prepared: Prepared, measured: Measured, make: Callable[[], Candidate]) -> Candidate | None:
-    """A fresh worker after its first calls, which are checked against the right answers."""
-    candidate: Candidate | None = None
-    try:
-        candidate = make()
-        for sample in _warm_up_samples(prepared):
-            candidate.warm_up(sample, prepared.states)
-    except Rejected as end:
-        measured.ended = end
-        if candidate is not None:
-            candidate.close()
-        return None
-    except BaseException:
-        if candidate is not None:
-            candidate.close()
-        raise
-    return candidate
-
-
-def _first_calls(prepared: Prepared, baseline: Baseline) -> Value:
-    """Those of the reference; returns an output."""
-    output: Value | None = None
-    for sample in _warm_up_samples(prepared):
-        output = baseline.calls([sample.inputs], [True])[0].output
-    assert output is not None
-    return output
-
-
-def _warm_up_samples(prepared: Prepared) -> list[Sample]:
-    samples = [s for s in prepared.samples if s.state == 0]
-    return [samples[0], *(secrets.choice(samples) for _ in range(WARM_UP_CALLS - 1))]
 
 
 def _compare_timed(

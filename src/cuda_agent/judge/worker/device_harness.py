@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from cuda_agent.judge.worker.device_memory import DeviceMemory
+from cuda_agent.judge.worker.device_memory import DeviceMemory, copy_many
 from cuda_agent.judge.worker.harness import Harness, Region, plain, span_bytes
 from cuda_agent.runtime.cuda_device import driver
 
@@ -93,8 +93,7 @@ class _OnDevice(Harness):
         """Copies the tensors that were shown last into the outbox."""
         assert self.outbox is not None
         row = [_flat(tensor, self.device) for tensor in self.shown]
-        if row:
-            torch._foreach_copy_(_places(self.outbox, 0, row), row)
+        copy_many(_places(self.outbox, 0, row), row)
         self._wait()
         return {}
 
@@ -116,8 +115,7 @@ class _OnDevice(Harness):
             self.places = [p for i, row in enumerate(rows) for p in _places(self.outbox, i * stride, row)]
             self.form = form
         sources = [tensor for row in rows for tensor in row]
-        if sources:
-            torch._foreach_copy_(self.places, sources)
+        copy_many(self.places, sources)
         return True
 
     def _wait_for_stream(self) -> None:
