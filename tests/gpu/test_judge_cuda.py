@@ -183,7 +183,7 @@ ATTACKS = {
     def forward(self, x):
         return (torch.relu(x * self.weight) * 2 + 1).cpu()
 """,
-        "runtime_error",
+        "wrong",
     ),
     "a kernel that stays": (
         f"""
@@ -192,7 +192,7 @@ ATTACKS = {
             self.side = torch.cuda.Stream()
             torch.cuda.synchronize = lambda *_: None
             with torch.cuda.stream(self.side):
-                for _ in range(500):
+                for _ in range(200):
                     k.spinning[132, 1](80000000)
         y, n = torch.empty_like(x), x.numel()
         {LAUNCH}

@@ -218,7 +218,8 @@ def blend_rows(out: Any, pool: Any, size: int, generator: np.random.Generator) -
     calls = len(out)
     x, target = (elements(data, size) for data in (pool, out))
     count = x.shape[1]
-    first, second = np.stack([generator.choice(len(pool), 2, replace=False) for _ in range(calls)], axis=1)
+    first = generator.integers(len(pool), size=calls)
+    second = (first + generator.integers(1, len(pool), size=calls)) % len(pool)
     chosen = _runs(target, generator)
     rotated = torch.roll(x, int(generator.integers(count)), dims=1)
     torch.where(chosen, x[index(first, x)], rotated[index(second, x)], out=target)

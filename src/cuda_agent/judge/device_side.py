@@ -144,8 +144,9 @@ class DeviceSide(Side):
             "persisting": kept_l2 if type(kept_l2) is int else 0,
         }
         calls = [Call(seconds, None, claimed, **more) for _ in contents]
-        for i, snapshot in kept.items():
-            self._fill(calls[i], i, answer.reply, snapshot, contents[i], self.layout.slots[slots[i]])
+        rows = self._shown(list(kept))
+        for i, shown in zip(kept, rows, strict=True):
+            self._fill(calls[i], i, answer.reply, shown, kept[i], contents[i], self.layout.slots[slots[i]])
         self._held = list(self._earlier)[len(held) :]
         return calls
 
@@ -165,17 +166,33 @@ class DeviceSide(Side):
                 sources.append(data)
         arrays.put(places, sources)
 
-    def _fill(self, call: Call, i: int, turn: dict[str, Any], snapshot: Bytes, content: Value, base: int) -> None:
+    def _shown(self, numbers: list[int]) -> list[dict[str, Any]]:
+        """The worker's descriptions of what these calls of the last turn returned."""
+        rows = self.worker.ask_about("show", numbers=numbers).reply.get("calls") if numbers else []
+        if not isinstance(rows, list) or len(rows) != len(numbers) or not all(isinstance(row, dict) for row in rows):
+            raise WorkerFault("garbage", why="no outputs of a turn")
+        return rows
+
+    def _fill(
+        self,
+        call: Call,
+        i: int,
+        turn: dict[str, Any],
+        shown: dict[str, Any],
+        snapshot: Bytes,
+        content: Value,
+        base: int,
+    ) -> None:
         """What the i-th call of a turn gave, from the copy of its part of the outbox."""
-        shown = self.worker.ask_about("show", number=i, nonce=secrets.token_hex(8))
-        sizes = [_size(row) for row in shown.reply.get("tensors", [])]
+        tensors = shown.get("tensors", [])
+        sizes = [_size(row) for row in tensors] if isinstance(tensors, list) else []
         if turn.get("sent") is True and sum(map(padded, sizes)) <= len(snapshot):
             data = copies(parts(snapshot, sizes))
         else:
             outbox = self.worker.need_outbox(sum(map(padded, sizes)))
-            self.worker.ask_about("deliver")
+            self.worker.ask_about("deliver", number=i)
             data = copies(parts(outbox.bytes, sizes))
-        reply = dict(shown.reply)
+        reply = dict(shown)
         if "trees" in turn:
             reply["tree"] = turn["trees"][i]
         self._look_at_addresses(call, reply)

@@ -33,7 +33,7 @@ MAX_PARAMETER_CHECKS = 24
 LARGE = 1 / 128
 """Of a device's free memory: inputs and outputs that are larger on average are held as few times as can be."""
 PAPER_SAMPLES = 5
-TURN_S, MAX_TURN = 0.006, 512
+TURN_S, MAX_TURN = 0.004, 512
 
 
 @dataclass

@@ -29,6 +29,8 @@ from cuda_agent.verdict import Status
 
 PAIR_SECONDS = 0.3
 MIN_ROUNDS, MAX_ROUNDS = 12, 60
+DEVICE_ROUNDS = 10
+"""On a device, where each is a turn of many calls."""
 PROBE_ROUNDS = 60_000
 LOUD = 1.3
 """A probe slower than this multiple of its best says that something else runs."""
@@ -97,6 +99,10 @@ class Clock:
         self._best[device] = min(self._best.get(device, math.inf), seconds)
         return seconds / self._best[device]
 
+    def quiet(self, device: str) -> bool:
+        """Whether a device has nothing else to do."""
+        return any(self.probe(device) <= LOUD for _ in range(3))
+
     def null(self, prepared: Prepared, output: Value) -> Side:
         """A worker whose calls compute nothing and return what the task returns."""
         key = id(prepared)
@@ -143,16 +149,16 @@ def take_turns(
     generator = np.random.default_rng(secrets.randbits(63))
     found: list[Pair | Rejected] = [Pair() for _ in contenders]
     batch, device = prepared.layout.batch, prepared.layout.device
-    deadline = time.monotonic() + PAIR_SECONDS * (1 + len(contenders)) / 2
     together = contents.Batch(prepared.pool, batch) if device != "cpu" and prepared.blends and batch > 1 else None
     buffers = [[arrays.empty_like(d) for d in prepared.pool[0].data] for _ in range(0 if together else batch)]
-    rounds = 0
+    rounds, least = 0, MIN_ROUNDS if batch == 1 or device == "cpu" else DEVICE_ROUNDS
     if device != "cpu":
         if together is not None:
             together.renew(generator)
         usual: list[Value] = together or [prepared.pool[i % len(prepared.pool)] for i in range(batch)]
         _fill_the_pools([baseline, null, *contenders], usual)
-    while rounds < MIN_ROUNDS or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
+    deadline = time.monotonic() + PAIR_SECONDS * (1 + len(contenders)) / 2
+    while rounds < least or (time.monotonic() < deadline and rounds < MAX_ROUNDS):
         rounds += 1
         if together is not None:
             together.renew(generator)
@@ -193,12 +199,17 @@ def _fill_the_pools(sides: Sequence[Timed], inputs: Sequence[Value]) -> None:
 def _refuse_what_goes_on(clock: Clock, device: str, contender: Timed) -> None:
     """Raises Rejected if the device is still at work after a contender's turn, and no longer once that has ended;
     WorkerFault if it is somebody else's work."""
-    if any(clock.probe(device) <= LOUD for _ in range(3)):
+    if clock.quiet(device):
         return
     contender.close()
-    if min(clock.probe(device) for _ in range(3)) <= LOUD:
-        message = "it keeps the device at work after its outputs are complete"
-        raise Rejected(Status.FORBIDDEN, "time", message)
+    raise goes_on(clock, device)
+
+
+def goes_on(clock: Clock, device: str) -> Rejected:
+    """The fault of the candidate whose workers have just ended, if the device is quiet now. Raises WorkerFault if it
+    is somebody else's work."""
+    if clock.quiet(device):
+        return Rejected(Status.FORBIDDEN, "time", "it keeps the device at work after its outputs are complete")
     raise WorkerFault("failed", why=f"something else keeps the device {device} at work; times would say nothing")
 
 

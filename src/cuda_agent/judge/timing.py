@@ -21,7 +21,7 @@ from cuda_agent.judge.candidate import Candidate
 from cuda_agent.judge.prepared import Prepared
 from cuda_agent.judge.reference import InvalidTask
 from cuda_agent.judge.rejected import Rejected
-from cuda_agent.judge.rounds import Clock, Pair, take_turns, timed_mismatch
+from cuda_agent.judge.rounds import Clock, Pair, goes_on, take_turns, timed_mismatch
 from cuda_agent.judge.settings import Settings
 from cuda_agent.judge.side import Call
 from cuda_agent.judge.starting import WARM_UP_CALLS, Baseline, Started, at_once
@@ -97,6 +97,7 @@ def measure(
     begun = time.monotonic() - spent_s
     pairs, long_lived = 0, secrets.randbelow(PAIRS)
     wanted = CAREFUL_PAIRS if settings.careful else PAIRS
+    each_alone = False
     ahead = at_once(prepared, len(makers), PAIRS)
     with ThreadPoolExecutor(max(2, clock.threads)) as threads:
         waiting: list[tuple[list[Measured], Started]] = []
@@ -110,6 +111,14 @@ def measure(
                         waiting.append((theirs, Started(threads, clock.workers, prepared, settings, starts)))
                     for _, started in waiting:
                         started.wait()
+                    if prepared.layout.device != "cpu" and not clock.quiet(prepared.layout.device):
+                        if len(theirs) > 1:
+                            each_alone = True  # whose work it is shows when it has ended
+                            break
+                        for candidate in (c for _, started in waiting for c in started.candidates()):
+                            if isinstance(candidate, Candidate):
+                                candidate.close()
+                        theirs[0].ended = theirs[0].ended or goes_on(clock, prepared.layout.device)
                 measured, started = waiting.pop(0)
                 used.append(started)
                 _one_pair(clock, prepared, settings, measured, started, long_lived=pairs == long_lived)
@@ -130,6 +139,11 @@ def measure(
         finally:
             for started in [*used, *(started for _, started in waiting)]:
                 started.close()
+    if each_alone:
+        return [
+            one if one.ended else measure(clock, prepared, settings, [make], compile_over_eager)[0]
+            for one, make in zip(found, makers, strict=True)
+        ]
     return found
 
 

@@ -86,11 +86,13 @@ class _OnDevice(Harness):
         return {}
 
     def on_show(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What the call of this number returned."""
-        return self.describe(self.results[request["number"]]) | {"nonce": request["nonce"]}
+        """What the calls of these numbers returned."""
+        return {"calls": [self.describe(self.results[number]) for number in request["numbers"]]}
 
     def on_deliver(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Copies the tensors that were shown last into the outbox."""
+        """Copies the tensors of a call, or those that were shown last, into the outbox."""
+        if "number" in request:
+            self.describe(self.results[request["number"]])
         assert self.outbox is not None
         row = [_flat(tensor, self.device) for tensor in self.shown]
         copy_many(_places(self.outbox, 0, row), row)
