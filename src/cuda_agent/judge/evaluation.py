@@ -244,7 +244,8 @@ class Evaluation:
         if self.inspect is None or self.built is None or self.prepared is None:
             return verdict
         with self._stage("inspect"):
-            return self.inspect(verdict, self.prepared, self.built, self.solution, self.settings)
+            verdict = self.inspect(verdict, self.prepared, self.built, self.solution, self.settings)
+        return verdict.model_copy(update={"seconds": self.seconds})
 
     def _written(self, verdict: Verdict) -> Verdict:
         verdict = verdict.model_copy(update={"rewards": reward.all_rewards(verdict)})
