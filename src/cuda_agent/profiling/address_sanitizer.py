@@ -13,7 +13,7 @@ from cuda_agent.errors import MachineError
 from cuda_agent.judge.builds import BuiltSolution
 from cuda_agent.profiling.findings import Finding, Looked
 from cuda_agent.profiling.process import Ran, Tool
-from cuda_agent.runtime import KernelError, read_tree
+from cuda_agent.runtime import read_tree
 from cuda_agent.runtime.cache import MANIFEST, write_manifest
 from cuda_agent.runtime.compiler import LIBRARY, OUT, compile_tree, compiler_path, content_key
 from cuda_agent.sandbox import SandboxedRunner

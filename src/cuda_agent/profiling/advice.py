@@ -21,8 +21,8 @@ LOW_OCCUPANCY = 50.0
 _STALLS = {
     "long_scoreboard": "waiting for device memory: load more per thread before using it (vector loads, unrolling), "
     "prefetch, or reuse data from shared memory",
-    "short_scoreboard": "waiting for shared memory or special functions: fewer or wider shared accesses, fewer divisions "
-    "and transcendental functions",
+    "short_scoreboard": "waiting for shared memory or special functions: fewer or wider shared accesses, fewer "
+    "divisions and transcendental functions",
     "barrier": "waiting at __syncthreads(): fewer barriers, smaller blocks, warp shuffles instead of shared memory",
     "lg_throttle": "too many small accesses to memory: combine them into float4",
     "mio_throttle": "too many shared-memory, shuffle or special-function instructions: do more work per instruction",
@@ -97,8 +97,8 @@ def _why(kernel: Kernel, bound: Bound, multiprocessors: int) -> str:
             value = max(used.l2 or 0.0, used.l1 or 0.0)
             return f"the {name} cache is {value:.0f} % busy: reuse data in registers or shared memory, access it wider"
         case "latency":
-            share = f"{roof.memory_share:.0%} of the bandwidth" if roof.memory_share is not None else "little bandwidth"
-            return f"latency: it reaches {share} and keeps no unit busy. More bytes in flight: more independent loads"
+            reached = f"{roof.memory_share:.0%} of the bandwidth" if roof.memory_share is not None else "little"
+            return f"latency: it reaches {reached} and keeps no unit busy. More bytes in flight: more independent loads"
 
 
 def _findings(kernel: Kernel, bound: Bound) -> Iterator[str]:
@@ -154,7 +154,7 @@ def on_the_call(profile: Profile) -> list[str]:
         )
     if call.matmul_us is not None and _products_first(call):
         lines.append(
-            f"its matrix products alone need about {call.matmul_us:.0f} us at the measured ceiling: they decide the time"
+            f"its matrix products alone need about {call.matmul_us:.0f} us at the measured ceiling: they decide"
         )
     if call.kernels_us and profile.device.startswith("cuda") and call.solution_us > 2 * call.kernels_us:
         lines.append(

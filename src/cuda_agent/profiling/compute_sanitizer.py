@@ -6,7 +6,6 @@ between allocations is padding that belongs to nobody. torch's own kernels are l
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -22,13 +21,20 @@ Check = Literal["memcheck", "racecheck"]
 TIMEOUT_S = 150.0
 PADDING_BYTES = 4096
 _PREFIX = "========="
-_NOT_STARTED = ("before first instrumented API call", "Unable to connect", "Failed to connect", "couldn't find exit code")
+_NOT_STARTED = (
+    "before first instrumented API call",
+    "Unable to connect",
+    "Failed to connect",
+    "couldn't find exit code",
+)
 # "… at KERNEL+0x160 in FILE:6" (also KERNEL:0x160); older ones "… at 0x160 in KERNEL" or "… in FILE:6:KERNEL"
 _PLACE = re.compile(
     r"\bat (?:0x[0-9a-f]+ in (?:(?P<file>[^:\s]+):(?P<line>\d+):)?(?P<old>.+?)"
     r"|(?P<kernel>.+?)[+:]0x[0-9a-f]+(?: in (?P<place>[^\s]+:\d+))?)"
     r"(?= by thread| and | \[|$)"
 )
+
+_NEAREST = re.compile(r"is (\d[\d,]* bytes (?:after|before) the nearest allocation)[^.]*?of size (\d[\d,]* bytes)")
 
 
 def tool(check: Check) -> Tool | None:
@@ -87,12 +93,12 @@ def _log(check: Check) -> str:
 
 
 def _records(log: str) -> Iterator[str]:
-    """Each report on one line: it begins one space behind the prefix, what belongs to it stands further to the right."""
+    """Each report on one line. It begins one space behind the prefix; what belongs to it stands further right."""
     parts: list[str] = []
     for line in log.splitlines():
         text = line.removeprefix(_PREFIX)
         # the second access of a race stands on a line of its own, in some versions not further to the right
-        goes_on = text.startswith("  ") or text.startswith(" and ") or bool(parts and parts[-1].endswith(" at"))
+        goes_on = text.startswith(("  ", " and ")) or bool(parts and parts[-1].endswith(" at"))
         if goes_on and parts:
             parts.append(text.strip())
             continue
@@ -112,7 +118,9 @@ def _accesses(record: str) -> str:
 
 def _detail(record: str) -> str:
     """By how much it is outside, as far as that is told."""
-    found = re.search(r"is (\d[\d,]* bytes (?:after|before) the nearest allocation)[^.]*?of size (\d[\d,]* bytes)", record)
+    found = re.search(
+        r"is (\d[\d,]* bytes (?:after|before) the nearest allocation)[^.]*?of size (\d[\d,]* bytes)", record
+    )
     if found:
         return f"{found[1]}, of {found[2]}"
     return next((words for words in ("out of bounds", "misaligned") if words in record), "")
@@ -121,7 +129,7 @@ def _detail(record: str) -> str:
 def _name(text: str) -> str:
     """A kernel's name without its parameters, as its writer knows it."""
     name = text.strip().removeprefix("void ")
-    return os.path.basename(name.partition("(")[0]) or name
+    return re.sub(r"(?<=[\w>])\([^()]*(\([^()]*\)[^()]*)*\)$", "", name)
 
 
 def _lowered(text: str) -> str:

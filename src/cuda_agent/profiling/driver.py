@@ -38,8 +38,8 @@ _ADDED = ("aten::resolve_", "cudaDeviceSynchronize", "ProfilerStep", "Activity B
 
 @dataclass(frozen=True)
 class Order:
-    """`how`: `mark` one call for ncu after `warmup` ones, `once` make one call only, `trace` calls under torch's profiler
-    (and, of the reference, count the operations of its matrix products and convolutions)."""
+    """`how`: `mark` one call for ncu after `warmup` ones, `once` make one call only, `trace` calls under torch's
+    profiler (and, of the reference, count the operations of its matrix products and convolutions)."""
 
     task: str
     solution: str
@@ -180,7 +180,7 @@ def _traced(call: Callable[[], None], device: torch.device) -> list[dict[str, An
             call()
     rows = []
     for event in trace.key_averages():
-        if on_gpu and event.device_type == torch.autograd.DeviceType.CPU:
+        if on_gpu and str(event.device_type) == "DeviceType.CPU":
             continue
         microseconds = event.self_device_time_total if on_gpu else event.self_cpu_time_total
         if not event.key.startswith(_ADDED):

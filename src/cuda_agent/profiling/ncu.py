@@ -27,7 +27,7 @@ FLOPS = {
     "fp16": {_OPERATIONS.format(op): n for op, n in (("hadd", 1), ("hmul", 1), ("hfma", 2))},
     "fp64": {_OPERATIONS.format(op): n for op, n in (("dadd", 1), ("dmul", 1), ("dfma", 2))},
 }
-"""By arithmetic, each counter and the operations of one of its instructions. Those of tensor cores are not among them."""
+"""By arithmetic: each counter, and the operations of one of its instructions. Tensor cores are not among them."""
 THROUGHPUT = {
     "dram": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
     "l2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",

@@ -81,7 +81,7 @@ def run_driver(
     timeout_s: float,
     entries: Mapping[str, str] | None = None,
 ) -> Ran:
-    """One run of the driver, with `order`'s folders and device filled in. `entries`: other libraries than those built."""
+    """One run of the driver; `order`'s folders and device are filled in. `entries`: in the place of what was built."""
     tool = tool or Tool()
     where = workers.folder("profile-", for_sandbox=True)
     device, on_gpu = order.device, order.device.startswith("cuda")

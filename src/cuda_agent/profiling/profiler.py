@@ -46,6 +46,11 @@ def profile(
         raise TaskError(str(error)) from None
     if isinstance(prepared, InvalidTask):
         raise TaskError(str(prepared))
+    missing = [name for name, active in prepared.guards.items() if not active]
+    if missing and judge.sandbox == "require":
+        raise MachineError(
+            f"the sandbox lacks {', '.join(missing)} and was required; `cuda-agent doctor` says how to get it"
+        )
     progress("build")
     try:
         built = build(judge.workers(), solution, judge.cache, judge.sandbox == "require", settings.device)
@@ -84,7 +89,9 @@ class Profiling:
             counted = self._counted(ceilings)
             own, counters = (counted, _NCU) if counted else (own, counters)
         else:
-            self.notes.append("hardware counters need a GPU; times of operators and own kernels are from torch's profiler")
+            self.notes.append(
+                "hardware counters need a GPU; times of operators and own kernels are from torch's profiler"
+            )
         self.progress("reference")
         reference = self._run(replace(self.order, side="reference")).checked("the reference")
         call = self._call(ceilings, traced, reference, times_us)
@@ -138,9 +145,7 @@ class Profiling:
         )
 
     def _run(self, order: Order, *, tool: Tool | None = None, timeout_s: float = DRIVER_TIMEOUT_S) -> Ran:
-        return run_driver(
-            self.judge.workers(), self.prepared.folder, self.built, order, tool=tool, timeout_s=timeout_s
-        )
+        return run_driver(self.judge.workers(), self.prepared.folder, self.built, order, tool=tool, timeout_s=timeout_s)
 
 
 _NCU: Counters = "ncu"

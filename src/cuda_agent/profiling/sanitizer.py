@@ -26,7 +26,9 @@ from cuda_agent.solution import Solution
 from cuda_agent.verdict import Check, Speedup, Status, Times, Verdict
 
 _LOOKED_AT = (Status.CORRECT, Status.WRONG, Status.RUNTIME_ERROR)
-_VENDOR = re.compile(r"(at|c10|cub|cutlass|cudnn|cublas\w*|thrust)::|(cublas|cudnn|cask|gemm|[sd]gemm|ampere_|volta_|sm\d+_)")
+_VENDOR = re.compile(
+    r"(at|c10|cub|cutlass|cudnn|cublas\w*|thrust)::|(cublas|cudnn|cask|gemm|[sd]gemm|ampere_|volta_|sm\d+_)"
+)
 
 
 class Sanitizer:
@@ -40,9 +42,7 @@ class Sanitizer:
     ) -> Verdict:
         if verdict.status not in _LOOKED_AT:
             return verdict
-        order = Order(
-            "", "", "solution", "once", settings.device, settings.precision, settings.mode, warmup=0
-        )
+        order = Order("", "", "solution", "once", settings.device, settings.precision, settings.mode, warmup=0)
         try:
             with self.judge.quiet().exclusive():
                 on_gpu = settings.device.startswith("cuda")
@@ -77,9 +77,7 @@ class Sanitizer:
             tool = address_sanitizer.tool()
             entries = address_sanitizer.instrumented(built, solution.kernels, folder)
             limit = address_sanitizer.TIMEOUT_S
-            ran = run_driver(
-                workers, prepared.folder, built, order, tool=tool, timeout_s=limit, entries=entries
-            )
+            ran = run_driver(workers, prepared.folder, built, order, tool=tool, timeout_s=limit, entries=entries)
             return [address_sanitizer.looked(ran)]
         finally:
             shutil.rmtree(folder, ignore_errors=True)

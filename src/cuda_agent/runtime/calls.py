@@ -40,7 +40,7 @@ _around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
 
 
 def watch_kernels(around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Functions loaded from now on are what `around` makes of them: a profiler sees calls that torch knows nothing of."""
+    """Functions loaded from now on are what `around` makes of them, so that a profiler sees their calls."""
     global _around
     _around = around
 

@@ -41,10 +41,21 @@ def _evaluate(context: Context, solution: Solution, measure: bool) -> Verdict:
 
 def _ask(verb: str, context: Context, question: Callable[[Solution], Verdict]) -> Observation:
     verdict = context.recorded
+    words: list[str] = []
     if verdict is None:
         solution = context.workspace.solution()
         verdict = context.record(verb, question(solution), solution)
-    return Observation(f"{describe(verb, verdict)}\n{verdict_line(verdict)}")
+        words = _kernels(context, solution) if verb == "profile" and verdict.correct else []
+    return Observation("\n".join([describe(verb, verdict), *words, verdict_line(verdict)]))
+
+
+def _kernels(context: Context, solution: Solution) -> list[str]:
+    """On a GPU: the slowest kernels, what bounds them and what to try."""
+    if not context.settings.device.startswith("cuda"):
+        return []
+    from cuda_agent.profiling import try_words
+
+    return try_words(context.judge, context.task, solution, context.settings)
 
 
 def describe(verb: str, verdict: Verdict) -> str:
