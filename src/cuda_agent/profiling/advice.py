@@ -149,7 +149,7 @@ def on_the_call(profile: Profile) -> list[str]:
     if call.floor_us is not None:
         ratio = call.solution_us / call.floor_us
         lines.append(
-            f"the call takes {ratio:.1f} of its memory floor"
+            f"the call takes {ratio:.1f} times its memory floor"
             + (": little is left to gain" if ratio < 1.3 and not _products_first(call) else "")
         )
     if call.matmul_us is not None and _products_first(call):
