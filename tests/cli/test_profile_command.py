@@ -41,7 +41,7 @@ def files(tmp_path: Path) -> Path:
 def test_a_profile_as_text_and_as_json(command: Command, files: Path) -> None:
     done = command("profile", files / "task.py", files / "right.py")
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-    for words in ("one call: solution", "memory floor", "aten::mul_", "note: hardware counters need a GPU"):
+    for words in ("one call: solution", "aten::mul_", "note: hardware counters need a GPU"):
         assert words in done.stdout
     done = command("profile", files / "task.py", files / "right.py", "--json")
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)

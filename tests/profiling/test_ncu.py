@@ -9,7 +9,7 @@ import pytest
 
 from cuda_agent.profiling import advice, kernels, ncu, roofline
 from cuda_agent.profiling.process import Ran
-from cuda_agent.profiling.profile import Ceilings, Kernel
+from cuda_agent.profiling.profile import Call, Ceilings, Kernel, Profile
 from cuda_agent.sandbox import Finished
 
 TABLE = Path(__file__).with_name("ncu_raw.csv").read_text()
@@ -110,3 +110,13 @@ def test_no_table_no_kernels(table: str) -> None:
 def test_why_there_are_no_counters_is_one_line(log: str, timed_out: bool, words: str) -> None:
     why = ncu.why_nothing(Ran(Finished(7, "", "", timed_out), None, {ncu.LOG: log}))
     assert words in why and "\n" not in why
+
+
+def test_words_on_a_call_whose_floor_is_not_known() -> None:
+    call = Call(solution_us=10.0, floor_us=None, matmul_us=6.0)
+    found = Profile(task="", solution="", device="cpu", precision="fp32", mode="eval", counters="torch", call=call)
+    assert advice.on_the_call(found) == [
+        "its matrix products alone need about 6 us at the measured ceiling: they decide"
+    ]
+    floored = found.model_copy(update={"call": Call(solution_us=10.0, floor_us=9.0)})
+    assert advice.on_the_call(floored) == ["the call takes 1.1 times its memory floor: little is left to gain"]

@@ -138,7 +138,7 @@ class Profiling:
             solution_us=_number(own.get("call_us")),
             reference_us=_number(reference.get("call_us")),
             kernels_us=kernels_us if self.settings.device.startswith("cuda") else None,
-            floor_us=None if floor is None else floor * 1e6,
+            floor_us=floor * 1e6 if floor else None,  # 0 where other load hid it
             necessary_bytes=self.prepared.necessary_bytes,
             matmul_flops=flops,
             matmul_us=flops / ceiling * 1e6 if flops and ceiling else None,

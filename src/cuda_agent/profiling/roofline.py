@@ -27,7 +27,7 @@ def ceilings(device: str) -> Ceilings:
     if device.startswith("cuda"):
         return Ceilings(bytes_per_second=devices.bandwidth(device), flops_per_second=_gpu_flops(device))
     threads = os.cpu_count() or 1
-    seconds = min(native.read_seconds(_COPIED, threads) for _ in range(2))
+    seconds = max(1e-9, min(native.read_seconds(_COPIED, threads) for _ in range(2)))
     return Ceilings(bytes_per_second=_COPIED / seconds, flops_per_second={"fp32": _cpu_flops()})
 
 
