@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cuda_agent.api import evaluate, optimize
+    from cuda_agent.api import evaluate, optimize, profile
     from cuda_agent.errors import BuildError, CudaAgentError, MachineError, SolutionError, TaskError, UsageError
     from cuda_agent.solution import Solution
     from cuda_agent.store import Store
@@ -25,6 +25,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "evaluate": "api",
     "optimize": "api",
+    "profile": "api",
     "BuildError": "errors",
     "CudaAgentError": "errors",
     "MachineError": "errors",
@@ -54,6 +55,7 @@ __all__ = [
     "Verdict",
     "evaluate",
     "optimize",
+    "profile",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The product from Python: what the commands `optimize` and `evaluate` do."""
+"""The product from Python: what the commands `optimize`, `evaluate` and `profile` do."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cuda_agent.agent.policy import Policy
     from cuda_agent.agent.result import Result
+    from cuda_agent.profiling import Profile
 
 Path = str | pathlib.Path
 
@@ -33,6 +34,7 @@ def evaluate(
     mode: Mode = "eval",
     careful: bool = False,
     device: str = "cpu",
+    sanitize: bool = False,
     sandbox: Sandbox = "auto",
     store: Store | Path | None = None,
     progress: Callable[[str], None] | None = None,
@@ -40,15 +42,43 @@ def evaluate(
     """The verdict on one solution, which is in the store when this returns.
 
     A task or a solution may be given as a path; `progress` is told each stage as it begins. For many solutions of one
-    task use `cuda_agent.judge.Judge`, which shares the inputs and the baselines between them. Raises UsageError for
-    what cannot be read, MachineError for a machine that lacks something; what a task or a solution does wrong is a
-    verdict.
+    task use `cuda_agent.judge.Judge`, which shares the inputs and the baselines between them. `sanitize` also looks for
+    accesses outside of what a kernel was given, and for races. Raises UsageError for what cannot be read, MachineError
+    for a machine that lacks something; what a task or a solution does wrong is a verdict.
     """
     task = task if isinstance(task, Task) else Task.from_file(task)
     solution = solution if isinstance(solution, Solution) else Solution.from_path(solution)
     settings = Settings(rules=rules, precision=precision, protocol=protocol, mode=mode, careful=careful, device=device)
     with _opened(store) as store, Judge(store=store, sandbox=sandbox) as judge:
-        return judge.evaluate(task, solution, settings, progress=progress)
+        if not sanitize:
+            return judge.evaluate(task, solution, settings, progress=progress)
+        from cuda_agent.profiling.sanitizer import Sanitizer
+
+        return judge.evaluate(task, solution, settings, progress=progress, inspect=Sanitizer(judge))
+
+
+def profile(
+    task: Task | Path,
+    solution: Solution | Path,
+    *,
+    precision: Precision = "fp32",
+    mode: Mode = "eval",
+    device: str = "cpu",
+    sandbox: Sandbox = "auto",
+    progress: Callable[[str], None] | None = None,
+) -> Profile:
+    """What the solution's kernels do and what bounds them; whether it is right is `evaluate`'s to say.
+
+    Raises UsageError for what cannot be read or judged, SolutionFailed (of `cuda_agent.profiling`) for a solution that
+    does not build or run, MachineError for a machine that lacks something.
+    """
+    from cuda_agent.profiling import profile as profiled
+
+    task = task if isinstance(task, Task) else Task.from_file(task)
+    solution = solution if isinstance(solution, Solution) else Solution.from_path(solution)
+    settings = Settings(precision=precision, mode=mode, device=device, measure=False)
+    with Judge(sandbox=sandbox) as judge:
+        return profiled(judge, task, solution, settings, progress or (lambda stage: None))
 
 
 def optimize(

@@ -90,6 +90,19 @@ def test_the_judge_is_asked(tmp_path: Path, judge: Judge) -> None:
     assert done.best is not None and done.best.solution == solution.id
 
 
+@pytest.mark.slow
+def test_profile_looks_into_kernels_when_it_is_asked_to(tmp_path: Path, judge: Judge) -> None:
+    store, run = new_run(tmp_path)
+    judge.store = store
+    with store:
+        policy = play(*write(), do("profile", kernels=True), do("verify", kernels=True))
+        budget = Budget(turns=60, seconds=250)
+        said = answers(episode(tmp_path, policy, store, run, judge=judge, settings=Settings(), budget=budget).run())
+    assert said[2].startswith("correct: ") and "\nfused: " in said[2] and "counters need a GPU" in said[2]
+    assert said[2].splitlines()[-1].startswith("VERDICT {")
+    assert "there is no such argument" in said[3]
+
+
 def test_a_stored_verdict_is_read_back(tmp_path: Path, judge: Judge) -> None:
     store, run = new_run(tmp_path)
     judge.store = store

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import cuda_agent
-from cuda_agent.cli import build, cache, console, doctor, evaluate, optimize, show
+from cuda_agent.cli import build, cache, console, doctor, evaluate, optimize, profile, show
 
 app = typer.Typer(
     name="cuda-agent",
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command("optimize")(optimize.optimize)
 app.command("evaluate")(evaluate.evaluate)
+app.command("profile")(profile.profile)
 app.command("build")(build.build)
 app.command("show")(show.show)
 app.command("doctor")(doctor.doctor)

@@ -24,6 +24,7 @@ _STAGES = {
     "rules": "looking at what ran …",
     "baseline": "timing eager and torch.compile …",
     "time": "timing the solution …",
+    "inspect": "looking for invalid accesses …",
 }
 
 
@@ -39,6 +40,9 @@ def evaluate(
     mode: options.ModeOption = options.Mode.eval,
     careful: Annotated[
         bool, typer.Option("--careful", help="Judge with new seeds over fresh workers until the interval is narrow.")
+    ] = False,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Also look for accesses outside of its memory, and for races.")
     ] = False,
     json: options.JsonOption = False,
     sandbox: options.SandboxOption = options.Sandbox.auto,
@@ -56,7 +60,8 @@ def evaluate(
     def judge(progress: Callable[[str], None] | None = None) -> Verdict:
         from cuda_agent.api import evaluate
 
-        return evaluate(task, solution, careful=careful, device=device, store=store, progress=progress, **settings)
+        wanted: dict[str, Any] = {**settings, "careful": careful, "sanitize": sanitize, "device": device}
+        return evaluate(task, solution, store=store, progress=progress, **wanted)
 
     if json:
         return _as_json(judge)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from cuda_agent.judge.judge import Judge
 
 Progress = Callable[[str], None]
+Inspect = Callable[[Verdict, Prepared, BuiltSolution, Solution, Settings], Verdict]
+"""Adds to a verdict what it finds in the solution that was built."""
 
 MAX_GROUP = 8
 """Candidates that are timed side by side."""
@@ -50,7 +52,9 @@ class Evaluation:
         settings: Settings,
         run: str | None,
         progress: Progress | None,
+        inspect: Inspect | None = None,
     ) -> None:
+        self.inspect = inspect
         self.judge, self.task, self.solution, self.settings, self.run = judge, task, solution, settings, run
         self.progress = progress or (lambda stage: None)
         self.seconds: dict[str, float] = {}
@@ -68,9 +72,10 @@ class Evaluation:
         self.check()
         if self.to_time():
             _time_together(self.judge, [self])
+        verdict = self._inspected(self._record())
         if self.built is not None:
             self.built.remove()
-        return self._written()
+        return self._written(verdict)
 
     def check(self) -> None:
         """Everything up to the timing."""
@@ -235,8 +240,14 @@ class Evaluation:
 
     # -- the record -------------------------------------------------------------------------------------------------
 
-    def _written(self) -> Verdict:
-        verdict = self._record()
+    def _inspected(self, verdict: Verdict) -> Verdict:
+        if self.inspect is None or self.built is None or self.prepared is None:
+            return verdict
+        with self._stage("inspect"):
+            verdict = self.inspect(verdict, self.prepared, self.built, self.solution, self.settings)
+        return verdict.model_copy(update={"seconds": self.seconds})
+
+    def _written(self, verdict: Verdict) -> Verdict:
         verdict = verdict.model_copy(update={"rewards": reward.all_rewards(verdict)})
         if self.judge.store is not None:
             verdict = self.judge.store.save_verdict(verdict, self.task, self.solution, self.run)

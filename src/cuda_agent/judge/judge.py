@@ -20,7 +20,7 @@ from cuda_agent.errors import MachineError
 from cuda_agent.judge import device as devices
 from cuda_agent.judge import machine, native, timing
 from cuda_agent.judge.builds import build
-from cuda_agent.judge.evaluation import Evaluation, Progress, time_in_groups
+from cuda_agent.judge.evaluation import Evaluation, Inspect, Progress, time_in_groups
 from cuda_agent.judge.prepared import Prepared, prepare
 from cuda_agent.judge.quiet import Quiet
 from cuda_agent.judge.reference import InvalidTask
@@ -94,9 +94,12 @@ class Judge:
         *,
         run: str | None = None,
         progress: Progress | None = None,
+        inspect: Inspect | None = None,
     ) -> Verdict:
-        """The verdict on one solution. Raises nothing that task or solution cause; MachineError becomes judge_error."""
-        return Evaluation(self, task, solution, settings, run, progress).verdict()
+        """The verdict on one solution. Raises nothing that task or solution cause; MachineError becomes judge_error.
+
+        `inspect` is shown the verdict and what it is about before it is stored, and may add to it."""
+        return Evaluation(self, task, solution, settings, run, progress, inspect).verdict()
 
     def evaluate_many(
         self,

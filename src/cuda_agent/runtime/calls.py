@@ -36,6 +36,15 @@ def kernels_disabled() -> bool:
     return _disabled
 
 
+_around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+
+
+def watch_kernels(around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Functions loaded from now on are what `around` makes of them, so that a profiler sees their calls."""
+    global _around
+    _around = around
+
+
 class _Nothing:
     """Stands where a C function would."""
 
@@ -61,7 +70,8 @@ def bind(address: Any, function: Function, device: str = "cpu") -> Callable[...,
     given = iter(names)
     passed = [_passed(p, given) for p in function.parameters]
     listed, check = f"[{', '.join(names)}]", " and ".join(checks) or "True"
-    return defined(_SOURCE.format(names=listed, check=check, passed=", ".join(passed)), scope, function)
+    call = defined(_SOURCE.format(names=listed, check=check, passed=", ".join(passed)), scope, function)
+    return call if _around is None else _around(call)
 
 
 def defined(source: str, scope: dict[str, Any], function: Function) -> Callable[..., Any]:

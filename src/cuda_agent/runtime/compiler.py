@@ -171,11 +171,11 @@ def write_signatures(folder: Path, signatures: Signatures) -> None:
     (folder / SIGNATURES).write_text(signatures.to_json(), encoding="utf-8")
 
 
-def compile_tree(tree: SourceTree, scratch: Path, run: Run) -> str:
-    """Compiles in `scratch`, where the tree and `.build` are, to `.build/kernel.so`. Returns the log; raises
-    KernelBuildError."""
+def compile_tree(tree: SourceTree, scratch: Path, run: Run, more: Sequence[str] = ()) -> str:
+    """Compiles in `scratch`, where the tree and `.build` are, to `.build/kernel.so`, with `more` flags than usual.
+    Returns the log; raises KernelBuildError."""
     output = f"{OUT}/{LIBRARY}"
-    argv = [compiler_path(), *FLAGS, *DIAGNOSTICS, "-iquote", ".", tree.main, "-o", output]
+    argv = [compiler_path(), *FLAGS, *more, *DIAGNOSTICS, "-iquote", ".", tree.main, "-o", output]
     ended = run(argv, cwd=scratch, timeout_s=TIMEOUT_S, env={"LC_ALL": "C", "TMPDIR": OUT})
     log = ended.stderr.replace(f"{scratch}/", "")
     if ended.timed_out:

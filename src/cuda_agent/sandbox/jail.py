@@ -33,9 +33,11 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 @dataclass(frozen=True)
 class Limits:
     """What one sandbox may use. `memory_bytes` bounds each process's private memory and, through the keeper's watch,
-    the resident memory of all together; `scratch_bytes` the files under /tmp."""
+    the resident memory of all together; `scratch_bytes` the files under /tmp. With `reserving` a process may reserve
+    more address space than that (AddressSanitizer maps terabytes of which it uses little)."""
 
     memory_bytes: int = 8 << 30
+    reserving: bool = False
     processes: int = 256
     open_files: int = 1024
     file_bytes: int = 4 << 30
@@ -53,7 +55,8 @@ class Jail:
     readable: Sequence[str] = ()
     placed: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = Limits()
-    hostname: str = "sandbox"
+    loopback: bool = False
+    """A network of one's own with 127.0.0.1, by which the parts of a profiler talk to each other."""
 
 
 def system_paths() -> list[str]:
@@ -89,6 +92,8 @@ def enter(jail: Jail) -> dict[str, bool]:
     if uid != 0:
         for file, text in (("setgroups", "deny"), ("uid_map", f"1000 {uid} 1"), ("gid_map", f"1000 {gid} 1")):
             Path(f"/proc/self/{file}").write_text(text)
+    if jail.loopback:
+        linux.loopback_up()
     _build_root(jail)
     return dict.fromkeys(names, True)
 
@@ -111,7 +116,8 @@ def confine(limits: Limits, isolated: bool = True) -> dict[str, bool]:
                 continue
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_DATA, limits.memory_bytes)
+    if not limits.reserving:
+        _limit(resource.RLIMIT_DATA, limits.memory_bytes)
     _limit(resource.RLIMIT_NPROC, limits.processes)
     _limit(resource.RLIMIT_NOFILE, limits.open_files)
     _limit(resource.RLIMIT_FSIZE, limits.file_bytes)

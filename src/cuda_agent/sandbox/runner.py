@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -117,11 +117,15 @@ _LAUNCH = (
 class SandboxedRunner:
     """A `Runner` inside namespaces: no network, a bare environment, a read-only system, only `cwd` (there `/workspace`)
     writable, nothing left running. With `require` it refuses to run where the kernel denies namespaces; else it runs
-    with the guards that are left."""
+    with the guards that are left, and without `isolate` with no namespaces at all. `readable` host paths keep their
+    path inside, `placed` ones get another; `loopback` is for profilers, see `Jail`."""
 
     limits: Limits = DEFAULT_LIMITS
     require: bool = False
     readable: tuple[str, ...] = ()
+    placed: Mapping[str, str] = field(default_factory=dict)
+    isolate: bool = True
+    loopback: bool = False
 
     def __call__(
         self,
@@ -136,9 +140,11 @@ class SandboxedRunner:
         config = {
             "writable": {host: WORKSPACE},
             "readable": [*system_paths(), *self.readable],
-            "placed": {},
+            "placed": dict(self.placed),
             "limits": asdict(self.limits),
             "require": self.require,
+            "isolate": self.isolate,
+            "loopback": self.loopback,
             "cwd": WORKSPACE,
             "host_cwd": host,
             "env": {**BARE_ENVIRONMENT, "PATH": _path_inside(), **(env or {})},

@@ -10,12 +10,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from pydantic import Field
+
 from cuda_agent.agent.tools.base import Arguments, Context, Observation, Tool
 from cuda_agent.solution import Solution
 from cuda_agent.verdict import Interval, Verdict
 
 _UNTOLD = {"device", "versions", "guards", "provenance", "profile"}
 MAX_MESSAGE = 400
+LOOK_S = 60.0
+"""With less time left no kernels are looked into."""
 
 
 class Nothing(Arguments):
@@ -30,8 +34,13 @@ def verify(arguments: Nothing, context: Context) -> Observation:
     return _ask("verify", context, lambda solution: _evaluate(context, solution, measure=False))
 
 
-def profile(arguments: Nothing, context: Context) -> Observation:
-    return _ask("profile", context, lambda solution: _evaluate(context, solution, measure=True))
+class Wanted(Arguments):
+    kernels: bool = Field(False, description="Also where the time goes, kernel by kernel, and why. Takes a while.")
+
+
+def profile(arguments: Wanted, context: Context) -> Observation:
+    kernels = arguments.kernels
+    return _ask("profile", context, lambda solution: _evaluate(context, solution, measure=True), kernels)
 
 
 def _evaluate(context: Context, solution: Solution, measure: bool) -> Verdict:
@@ -39,12 +48,23 @@ def _evaluate(context: Context, solution: Solution, measure: bool) -> Verdict:
     return context.judge.evaluate(context.task, solution, settings, run=context.run)
 
 
-def _ask(verb: str, context: Context, question: Callable[[Solution], Verdict]) -> Observation:
+def _ask(verb: str, context: Context, question: Callable[[Solution], Verdict], kernels: bool = False) -> Observation:
     verdict = context.recorded
+    words: list[str] = []
     if verdict is None:
         solution = context.workspace.solution()
         verdict = context.record(verb, question(solution), solution)
-    return Observation(f"{describe(verb, verdict)}\n{verdict_line(verdict)}")
+        words = _kernels(context, solution) if kernels and verdict.correct else []
+    return Observation("\n".join([describe(verb, verdict), *words, verdict_line(verdict)]))
+
+
+def _kernels(context: Context, solution: Solution) -> list[str]:
+    """The slowest kernels, and with counters what bounds them and what to try."""
+    if context.seconds_left < LOOK_S:
+        return [f"no profile: less than {LOOK_S:.0f} s are left"]
+    from cuda_agent.profiling import try_words
+
+    return try_words(context.judge, context.task, solution, context.settings)
 
 
 def describe(verb: str, verdict: Verdict) -> str:
@@ -101,5 +121,5 @@ def verdict_line(verdict: Verdict) -> str:
 JUDGING: list[Tool[Any]] = [
     Tool("compile", "Build the kernels. Answers with the compiler's messages.", Nothing, compile_, {}),
     Tool("verify", "Build and check the results against the reference; no times. Quick.", Nothing, verify, {}),
-    Tool("profile", "Build, check and time against eager and torch.compile. Decides who wins.", Nothing, profile, {}),
+    Tool("profile", "Build, check and time against eager and torch.compile. Decides who wins.", Wanted, profile, {}),
 ]
