@@ -54,7 +54,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	@$(PIP_INSTALL) '.[dev,postgres]'
+	@$(PIP_INSTALL) '.[dev,postgres,triton]'
 	@touch $(VENV)/.installed $@
 
 demo: install

@@ -22,6 +22,14 @@ _SIGNALS = {
     signal.SIGSYS: "a forbidden system call",
 }
 _BUILD_ERRORS = ("KernelBuildError", "CompilerMissing", "BuildNeeded")
+_TRITON_ERRORS = (
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "UnsupportedLanguageConstruct",
+    "OutOfResources",
+    "PTXASError",
+)
+"""What Triton's compiler raises when a kernel is launched for the first time."""
 
 
 class Rejected(Exception):
@@ -72,9 +80,12 @@ def _own_error(detail: dict[str, object], stage: Stage, doing: str) -> Rejected:
     if name in _BUILD_ERRORS:
         return Rejected(Status.BUILD_ERROR, "build", message)
     frames = detail.get("frames")
+    places = [f"  {line}" for line in frames] if isinstance(frames, list) else []
+    if name in _TRITON_ERRORS:
+        said = f"Triton does not compile a kernel that {doing} launches: {message}"
+        return Rejected(Status.BUILD_ERROR, "build", "\n".join([said, *places]))
     lines = [f"{doing} raised {name}: {message}"] if name else [message]
-    lines += [f"  {line}" for line in frames] if isinstance(frames, list) else []
-    return Rejected(Status.RUNTIME_ERROR, stage, "\n".join(lines))
+    return Rejected(Status.RUNTIME_ERROR, stage, "\n".join([*lines, *places]))
 
 
 def _how(code: object, output: str) -> str:
