@@ -84,8 +84,8 @@ def import_once(folder: Path, kernel: str, runner: Runner) -> None:
 
 def jit_functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
     """The functions of a module's top level that `triton.jit` (or gluon's) decorates, alone or among others."""
-    names = {"jit"} & {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-                       if (node.module or "").startswith("triton") for alias in node.names}  # fmt: skip
+    imported = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("triton")]
+    names = {alias.asname or alias.name for node in imported for alias in node.names if alias.name == "jit"}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and any(_is_jit(d, names) for d in node.decorator_list):
             yield node

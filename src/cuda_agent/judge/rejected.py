@@ -30,6 +30,7 @@ _TRITON_ERRORS = (
     "PTXASError",
 )
 """What Triton's compiler raises when a kernel is launched for the first time."""
+_NO_FILE = "@jit functions should be defined in a Python file"
 
 
 class Rejected(Exception):
@@ -77,7 +78,7 @@ def _own_error(detail: dict[str, object], stage: Stage, doing: str) -> Rejected:
     if kind == "solution":
         return Rejected(Status.RUNTIME_ERROR, stage, message)
     name = str(detail.get("type", "error"))
-    if name in _BUILD_ERRORS:
+    if name in _BUILD_ERRORS or message == _NO_FILE:
         return Rejected(Status.BUILD_ERROR, "build", message)
     frames = detail.get("frames")
     places = [f"  {line}" for line in frames] if isinstance(frames, list) else []
