@@ -136,11 +136,16 @@ def test_what_cannot_begin(tmp_path: Path) -> None:
     ]
 
 
-def test_the_example_of_the_skill_is_right(judge: Judge) -> None:
+@pytest.mark.parametrize(("backend", "kernel_file"), [("cpp", "scale.cpp"), ("triton", "scale.py")])
+def test_the_example_of_the_skill_is_right(judge: Judge, backend: str, kernel_file: str) -> None:
+    if backend == "triton":
+        pytest.importorskip("triton")
     settings = Settings()
-    entry, kernel = re.findall(r"```(?:python|cpp)\n(.*?)```", skill_text(settings), re.DOTALL)
+    text = skill_text(settings, backend)
+    assert text.startswith(f"---\nname: cuda-agent-{backend}\n") and f"kernels/*.{kernel_file[6:]}" in text
+    entry, kernel = re.findall(r"```(?:python|cpp)\n(.*?)```", text, re.DOTALL)
     source = SOURCE.replace("torch.relu(x * self.weight) + 1.0", "x * self.weight")
-    solution = Solution.from_source(entry, {"scale.cpp": kernel})
+    solution = Solution.from_source(entry, {kernel_file: kernel})
     verdict = judge.evaluate(Task.from_source(source), solution, replace(settings, measure=False))
     assert verdict.correct, verdict.message
 
