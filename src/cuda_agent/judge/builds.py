@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from cuda_agent.backends import backend_for
-from cuda_agent.backends.triton import require as require_triton
 from cuda_agent.errors import BuildError, MachineError, SolutionError
 from cuda_agent.judge.rejected import Rejected, cleaned, rejected
 from cuda_agent.judge.triton_mode import TritonMode, mode_on
@@ -77,8 +76,6 @@ def build(
                 entry = built.library.parent
                 entries[str(entry)] = f"{PREBUILT}/entries/{entry.name}"
             cached = cached and built.cached
-        if solution.triton:
-            require_triton(device)
     except (BuildError, SolutionError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise Rejected(Status.BUILD_ERROR, "build", cleaned(str(error), str(folder))) from None

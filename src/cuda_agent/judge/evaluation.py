@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from cuda_agent import reward
+from cuda_agent.backends import triton
 from cuda_agent.errors import MachineError
 from cuda_agent.judge import device as devices
 from cuda_agent.judge import machine, rules, timing
@@ -114,6 +115,8 @@ class Evaluation:
 
     def _check(self) -> None:
         judge, settings = self.judge, self.settings
+        if self.solution.triton:
+            triton.require(settings.device)
         if self.measures:
             judge.expect_measuring(self.task, settings)
         with self._stage("task"):
