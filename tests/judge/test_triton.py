@@ -58,6 +58,11 @@ def test_autotuning_and_heuristics_are_fine(judge: Judge) -> None:
     assert verdict.status is Status.CORRECT, verdict.message
 
 
+def test_a_loop_up_to_an_argument_is_fine(judge: Judge) -> None:
+    verdict = verdict_on(judge, texts.single(texts.LOOPING))
+    assert verdict.status is Status.CORRECT, verdict.message
+
+
 def test_a_benchmark_inside_forward_is_fine(judge: Judge) -> None:
     body = f"""import triton.testing
         device = triton.runtime.driver.active.get_active_torch_device()
@@ -111,6 +116,11 @@ def test_what_triton_does_not_compile_is_a_build_error(judge: Judge, old: str, n
     assert says in verdict.message and "model_new.py:" in verdict.message, verdict.message
 
 
+def test_more_shared_memory_than_a_gpu_has_is_a_build_error(judge: Judge) -> None:
+    verdict = verdict_on(judge, texts.single(texts.MATRIX, texts.MATRIX_LAUNCH))
+    assert verdict.status is Status.BUILD_ERROR and "shared memory" in verdict.message, verdict.message
+
+
 def test_errors_name_the_kernels_line(judge: Judge) -> None:
     raising = IMPORTED.files["kernels/x.py"].replace(
         "    inside =", "    assert tl.static_assert(width == 1)\n    inside ="
@@ -160,23 +170,11 @@ spec.loader.exec_module(made)
     assert verdict.status is Status.CORRECT, verdict.message
 
 
-MARKED = """
-import os
-folder = os.environ["TRITON_CACHE_DIR"]
-def found():
-    names = [name for _, _, names in os.walk(folder) for name in names]
-    marks = len(open(folder + "/mark").read()) if "mark" in names else 0
-    open(folder + "/mark", "a").write("m")
-    return any(name.endswith(".cubin") for name in names), marks
-compiled, marks = found()
-"""
-
-
 def test_workers_start_with_what_was_compiled_and_nothing_that_a_judged_worker_left(judge: Judge) -> None:
     """The one that compiles ahead leaves one mark; each judged one leaves another, which nobody may find."""
     body = "out = self.kernel(x, torch.empty_like(x))\n        return out if {} else out * 0"
     for condition in ("compiled", "marks == 1"):
-        source = texts.single(texts.KERNEL + MARKED, body=body.format(condition))
+        source = texts.single(texts.KERNEL + texts.MARKED, body=body.format(condition))
         for _ in range(2):
             verdict = verdict_on(judge, source, rules="kernels")
             assert verdict.status is Status.CORRECT, verdict.message

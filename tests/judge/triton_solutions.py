@@ -75,3 +75,34 @@ COPIED = """import ctypes
             o[i] = max(a[i] * s[i % w], 0.0)
         return out"""
 """Computes in plain Python on raw memory, past torch and its doors, beside a kernel whose answer is dropped."""
+
+MARKED = """
+import os
+folder = os.environ["TRITON_CACHE_DIR"]
+def found():
+    names = [name for _, _, names in os.walk(folder) for name in names]
+    marks = len(open(folder + "/mark").read()) if "mark" in names else 0
+    open(folder + "/mark", "a").write("m")
+    return any(name.endswith(".cubin") for name in names), marks
+compiled, marks = found()
+"""
+"""Notes what it starts with, and leaves a mark in the folder of compiled kernels."""
+LOOPING = KERNEL.replace(
+    "    value = tl.load",
+    "    scaled = 0.0\n    for _ in range(width - 95):\n        scaled += 1.0\n    value = scaled * tl.load",
+)
+"""A loop up to an argument."""
+MATRIX = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, out, n, B: tl.constexpr):
+    i = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    total = tl.zeros((B, B), tl.float32)
+    for step in range(n):
+        total += tl.dot(tl.load(a + step * B * B + i), tl.load(b + step * B * B + i))
+    tl.store(out + i, total)
+"""
+MATRIX_LAUNCH = "product[(1,)](x, self.scale, out, 2, B=128, num_stages=4, num_warps=8)"
+"""Takes more shared memory than any GPU has."""

@@ -86,5 +86,6 @@ def _target(device: str) -> str:
 
 def _key(solution: Solution, prepared: Prepared, settings: Settings, target: str) -> str:
     versions = [importlib.metadata.version(name) for name in ("triton", "torch")]
-    parts = [solution.id, prepared.task.id, settings.precision, settings.mode, target, versions]
+    files = sorted(solution.files.items())  # comments too: Triton's own keys and what reads its source depend on them
+    parts = [files, prepared.task.id, settings.precision, settings.mode, target, versions]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]

@@ -82,6 +82,22 @@ def stand_in() -> None:
 
     driver.set_active(NoDevice(architecture()))
     triton.testing.do_bench = _once
+    _mend_loops()
+
+
+def _mend_loops() -> None:
+    """Triton before 3.9 makes numbers of arrays with one element, which NumPy 2.4 refuses: loops up to an argument."""
+    from triton.runtime import interpreter
+
+    if not hasattr(interpreter, "_LangPatchScope"):
+        return
+    patched = interpreter._patch_lang_tensor
+
+    def patch(tensor: Any, scope: Any) -> None:
+        patched(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    interpreter._patch_lang_tensor = patch
 
 
 def stands_in() -> bool:
@@ -103,9 +119,20 @@ def leave_out_launches() -> None:
         compiled = jit.JITFunction.run
 
         def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
-            return compiled(self, *args, grid=grid, warmup=True, **options)
+            kernel = compiled(self, *args, grid=grid, warmup=True, **options)
+            _fits(kernel)
+            return kernel
 
         jit.JITFunction.run = run
+
+
+def _fits(kernel: Any) -> None:
+    """What Triton looks at when it loads a kernel: whether it takes more shared memory than the GPU has."""
+    from triton.runtime.errors import OutOfResources
+
+    shared, limit = kernel.metadata.shared, _PROPERTIES["max_shared_mem"]
+    if architecture() == DEFAULT_ARCH and shared > limit:
+        raise OutOfResources(shared, limit, "shared memory")
 
 
 def _nothing(*_: Any, **__: Any) -> None:
