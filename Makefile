@@ -1,4 +1,5 @@
 # make install    .venv with everything that the commands need
+# make dev        the same, and what tests and lint need, Triton too
 # make demo       install, then optimize one example
 # make test       install, then every test (TESTS="tests/store -k url" for some)
 # make lint       ruff and mypy

@@ -58,9 +58,11 @@ def test_autotuning_and_heuristics_are_fine(judge: Judge) -> None:
     assert verdict.status is Status.CORRECT, verdict.message
 
 
-def test_a_loop_up_to_an_argument_is_fine(judge: Judge) -> None:
-    verdict = verdict_on(judge, texts.single(texts.LOOPING))
+@pytest.mark.parametrize("kernel", [texts.LOOPING, texts.LIBDEVICE], ids=["a loop up to an argument", "libdevice"])
+def test_what_the_interpreter_lacks_by_itself_is_fine(judge: Judge, kernel: str) -> None:
+    verdict = verdict_on(judge, texts.single(kernel))
     assert verdict.status is Status.CORRECT, verdict.message
+    assert [check.passed for check in verdict.checks if check.name == "triton compiles"] == [True]
 
 
 def test_a_benchmark_inside_forward_is_fine(judge: Judge) -> None:

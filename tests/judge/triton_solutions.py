@@ -92,6 +92,9 @@ LOOPING = KERNEL.replace(
     "    scaled = 0.0\n    for _ in range(width - 95):\n        scaled += 1.0\n    value = scaled * tl.load",
 )
 """A loop up to an argument."""
+LIBDEVICE = KERNEL.replace(
+    "import triton\n", "import triton\nfrom triton.language.extra import libdevice\n", 1
+).replace("tl.maximum(value, 0.0)", "(value + libdevice.abs(value)) / libdevice.sqrt(4.0)")
 MATRIX = """
 import triton
 import triton.language as tl

@@ -76,28 +76,18 @@ def interprets() -> bool:
 
 
 def stand_in() -> None:
-    """Gives Triton a driver although there is no GPU."""
+    """Gives Triton a driver although there is no GPU, once in a process."""
+    if stands_in():
+        return
     import triton.testing
     from triton.runtime import driver
 
     driver.set_active(NoDevice(architecture()))
     triton.testing.do_bench = _once
-    _mend_loops()
+    if interprets():
+        from cuda_agent.runtime import triton_interpreter
 
-
-def _mend_loops() -> None:
-    """Triton before 3.9 makes numbers of arrays with one element, which NumPy 2.4 refuses: loops up to an argument."""
-    from triton.runtime import interpreter
-
-    if not hasattr(interpreter, "_LangPatchScope"):
-        return
-    patched = interpreter._patch_lang_tensor
-
-    def patch(tensor: Any, scope: Any) -> None:
-        patched(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
-
-    interpreter._patch_lang_tensor = patch
+        triton_interpreter.complete()
 
 
 def stands_in() -> bool:
