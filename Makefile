@@ -1,4 +1,5 @@
 # make install    .venv with everything that the commands need
+# make dev        the same, and what tests and lint need, Triton too
 # make demo       install, then optimize one example
 # make test       install, then every test (TESTS="tests/store -k url" for some)
 # make lint       ruff and mypy
@@ -54,7 +55,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	@$(PIP_INSTALL) '.[dev,postgres]'
+	@$(PIP_INSTALL) '.[dev,postgres,triton]'
 	@touch $(VENV)/.installed $@
 
 demo: install

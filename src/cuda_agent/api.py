@@ -90,6 +90,7 @@ def optimize(
     precision: Precision = "fp32",
     mode: Mode = "eval",
     seconds: float = 120.0,
+    backend: str = "auto",
     out: Path = "runs",
     sandbox: Sandbox = "auto",
     store: Store | Path | None = None,
@@ -98,7 +99,8 @@ def optimize(
     """A verified faster version of a module, in a folder below `out`; `result.load(module)` makes it a module again.
 
     `target` is a live module with its example `inputs` (forward's arguments as a list, by name, or as one tensor), a
-    task, a task's file, or "module:attribute". Raises UsageError and MachineError; KeyboardInterrupt loses nothing.
+    task, a task's file, or "module:attribute". `backend` is what kernels are to be written for, where the policy has a
+    choice. Raises UsageError and MachineError; KeyboardInterrupt loses nothing.
     """
     from cuda_agent.agent.optimize import optimize as search
     from cuda_agent.agent.trajectory import Budget
@@ -111,6 +113,7 @@ def optimize(
             policy=policy,
             settings=settings,
             budget=Budget(seconds=seconds),
+            backend=backend,
             store=store,
             out=pathlib.Path(out),
             on_event=on_event,

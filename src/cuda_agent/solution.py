@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from cuda_agent.errors import SolutionError
-from cuda_agent.sources import content_id, local_imports, parsed, read_text, text_of
+from cuda_agent.sources import content_id, imports, local_imports, parsed, read_text, text_of
 
 Format = Literal["native", "kernelbench", "cuda-agent"]
 
@@ -58,8 +58,15 @@ class Solution:
 
     @property
     def kernels(self) -> list[str]:
-        """The kernel sources that the judge builds beforehand: `kernels/*.{cpp,cc,cxx,cu}`, sorted."""
-        return sorted(p for p in self.files if p.startswith("kernels/") and p.endswith((".cpp", ".cc", ".cxx", ".cu")))
+        """The kernel sources that a backend takes: `kernels/*.{cpp,cc,cxx,cu}` and every Python file that imports
+        Triton, sorted."""
+        compiled = (p for p in self.files if p.startswith("kernels/") and p.endswith((".cpp", ".cc", ".cxx", ".cu")))
+        return sorted([*compiled, *self.triton])
+
+    @cached_property
+    def triton(self) -> list[str]:
+        """The Python files that import Triton, sorted."""
+        return sorted(p for p, text in self.files.items() if p.endswith(".py") and imports(text, "triton"))
 
     @classmethod
     def from_source(cls, source: str, kernels: Mapping[str, str] | None = None, name: str = "solution") -> Solution:

@@ -35,6 +35,17 @@ def parsed(source: str) -> ast.Module:
         raise ValueError("its expressions are nested too deeply for Python") from None
 
 
+def imports(source: str, package: str) -> bool:
+    """Whether a line of it, at whatever depth, imports `package` or a part of it; False where it is no Python."""
+    if package not in source:
+        return False
+    try:
+        tree = parsed(source)
+    except (SyntaxError, ValueError):
+        return False
+    return any(name.partition(".")[0] == package for name in _imported_modules(tree, ("",)))
+
+
 def text_of(name: str) -> str:
     """A file's name as text: bytes of it that are none become question marks."""
     return name.encode("utf-8", "replace").decode("utf-8")

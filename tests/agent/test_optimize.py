@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 import subprocess
 import sys
@@ -149,11 +150,16 @@ def test_what_cannot_begin(tmp_path: Path) -> None:
     ]
 
 
-def test_the_example_of_the_skill_is_right(judge: Judge) -> None:
+@pytest.mark.parametrize(("backend", "kernel_file"), [("cpp", "scale.cpp"), ("triton", "scale.py")])
+def test_the_example_of_the_skill_is_right(judge: Judge, backend: str, kernel_file: str) -> None:
+    if backend == "triton":
+        pytest.importorskip("triton")
     settings = Settings()
-    entry, kernel = re.findall(r"```(?:python|cpp)\n(.*?)```", skill_text(settings), re.DOTALL)
+    text = skill_text(settings, backend)
+    assert text.startswith(f"---\nname: cuda-agent-{backend}\n") and f"kernels/*.{kernel_file[6:]}" in text
+    entry, kernel = re.findall(r"```(?:python|cpp)\n(.*?)```", text, re.DOTALL)
     source = SOURCE.replace("torch.relu(x * self.weight) + 1.0", "x * self.weight")
-    solution = Solution.from_source(entry, {"scale.cpp": kernel})
+    solution = Solution.from_source(entry, {kernel_file: kernel})
     verdict = judge.evaluate(Task.from_source(source), solution, replace(settings, measure=False))
     assert verdict.correct, verdict.message
 
@@ -223,3 +229,26 @@ def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
     text = (folder / "report.md").read_text()
     assert "It was interrupted; `cuda-agent optimize --resume` goes on with it." in text
     assert "- this verdict is a quick one: the careful judgement did not take place" in text
+
+
+@pytest.mark.slow
+def test_a_search_that_cannot_be_timed_leaves_a_right_solution(tmp_path: Path) -> None:
+    """Triton without a GPU."""
+    pytest.importorskip("triton")
+    entry, kernel = re.findall(r"```python\n(.*?)```", skill_text(Settings(), "triton"), re.DOTALL)
+    task = Task.from_source(SOURCE.replace("torch.relu(x * self.weight) + 1.0", "x * self.weight"))
+    files = [do("write", path="model_new.py", content=entry), do("write", path="kernels/scale.py", content=kernel)]
+    policy = play(*files, do("compile"), do("verify"), do("profile"))
+    with Store(tmp_path / "store.db") as store:
+        result = optimize(
+            task, policy=policy, store=store, out=tmp_path / "runs", budget=Budget(seconds=200), backend="triton"
+        )
+    assert result.verdict is not None and result.verdict.correct and result.verdict.speedup.eager is None
+    assert result.headline().startswith("nothing faster was found; the best correct version: correct: not timed")
+    assert "name: cuda-agent-triton" in (result.folder / "workspace/SKILL.md").read_text()
+    assert "it needs PyTorch and Triton, not this program" in (result.folder / "report.md").read_text()
+    assert (result.folder / "best/cuda_agent/runtime/triton_kernels.py").is_file()
+    argv = [sys.executable, "-P", str(result.folder / "example.py")]
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment)
+    assert done.stdout.startswith("output 0: (64, 256), largest difference"), done.stderr

@@ -77,7 +77,7 @@ def test_a_header_outside_of_the_solution_is_not_seen(load: Loader, tmp_path: Pa
 def test_missing_and_foreign_sources(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match=r"no kernel source .*nope.cpp \(the path 'nope.cpp' is relative to"):
         load_kernels("nope.cpp")
-    with pytest.raises(KernelError, match=r"x.rs: kernels are C\+\+ sources"):
+    with pytest.raises(KernelError, match=r"x.rs: kernels are sources in C\+\+"):
         load_kernels(tmp_path / "x.rs")
 
 

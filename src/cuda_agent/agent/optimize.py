@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cuda_agent.agent.loop import Episode, OnEvent
-from cuda_agent.agent.policy import Policy, load_policy
+from cuda_agent.agent.policy import Policy, check_backend, load_policy
 from cuda_agent.agent.report import example, report
 from cuda_agent.agent.result import Result
 from cuda_agent.agent.skill import opening, skill_text
@@ -53,6 +53,7 @@ class _Job:
     settings: Settings
     budget: Budget
     folder: Path
+    backend: str = "auto"
 
     @property
     def policy_name(self) -> str:
@@ -70,6 +71,7 @@ def optimize(
     on_event: OnEvent = lambda event: None,
     resume: str | None = None,
     sandbox: Sandbox = "auto",
+    backend: str = "auto",
 ) -> Result:
     """Optimises `task` in `out`/RUN, or goes on with the run `resume` ("last" is the newest), whose task, settings and
     budget hold unless others are given.
@@ -82,7 +84,7 @@ def optimize(
     if resume is not None:
         job = _resumed(store, resume, policy, budget)
     elif task is not None:
-        job = _created(store, task, policy, settings or Settings(), budget or Budget(), out)
+        job = _created(store, task, policy, settings or Settings(), budget or Budget(), out, backend)
     else:
         raise UsageError("nothing to optimise: give a task, or a run to go on with")
     with _locked(job), Judge(store=store, sandbox=sandbox) as judge:
@@ -104,17 +106,19 @@ def optimize(
     return result
 
 
-def _created(store: Store, task: Task, policy: str | Policy, settings: Settings, budget: Budget, out: Path) -> _Job:
-    if isinstance(policy, str):
-        load_policy(policy)  # an unknown name ends here, before anything is made
+def _created(
+    store: Store, task: Task, policy: str | Policy, settings: Settings, budget: Budget, out: Path, backend: str
+) -> _Job:
     name = policy if isinstance(policy, str) else type(policy).__name__
+    # an unknown name ends here, before anything is made
+    check_backend(load_policy(policy) if isinstance(policy, str) else policy, name, backend)
     out = _made(out.expanduser().absolute())
-    config = {"target": task.name, "task": task.id, "policy": name, "settings": asdict(settings)}
+    config = {"target": task.name, "task": task.id, "policy": name, "settings": asdict(settings), "backend": backend}
     store.save_task(task)
     run = store.create_run(KIND, {**config, "budget": asdict(budget)})
     folder = _made(out / run)
     store.update_run(run, config={**config, "budget": asdict(budget), "folder": str(folder)})
-    return _Job(run, task, policy, settings, budget, folder)
+    return _Job(run, task, policy, settings, budget, folder, backend)
 
 
 def _made(folder: Path) -> Path:
@@ -138,7 +142,8 @@ def _resumed(store: Store, name: str, policy: str | Policy, budget: Budget | Non
         raise UsageError(f"the task of run {run.id} is not in {store}")
     chosen = policy if not isinstance(policy, str) else config["policy"]
     budget = budget or Budget(**config["budget"])
-    return _Job(run.id, task, chosen, Settings(**config["settings"]), budget, Path(config["folder"]))
+    settings, backend = Settings(**config["settings"]), config.get("backend", "auto")
+    return _Job(run.id, task, chosen, settings, budget, Path(config["folder"]), backend)
 
 
 def _episode(job: _Job, judge: Judge, store: Store, on_event: OnEvent, runner: Runner) -> Episode:
@@ -148,14 +153,14 @@ def _episode(job: _Job, judge: Judge, store: Store, on_event: OnEvent, runner: R
         trajectory.apply(event.kind, event.payload)
         writes.append(trajectory.unwritten)
     lost = bool(writes) and not (job.folder / "workspace").exists()
-    workspace = Workspace(job.folder / "workspace", job.task, skill_text(job.settings))
+    workspace = Workspace(job.folder / "workspace", job.task, skill_text(job.settings, job.backend))
     for files in writes if lost else ():
         workspace.write(files)
     policy = load_policy(job.policy) if isinstance(job.policy, str) else job.policy
     seconds = job.budget.seconds
     reserve_s = 0.0 if seconds is None else min(RESERVE_S, seconds / 2)
     told = job.budget if seconds is None else replace(job.budget, seconds=seconds - reserve_s)
-    messages = opening(job.task, job.settings, told)
+    messages = opening(job.task, job.settings, told, job.backend)
     return Episode(
         job.task, policy, judge, job.settings, workspace, runner, job.budget, store, job.run, messages, on_event,
         trajectory=trajectory, reserve_s=reserve_s,

@@ -36,7 +36,9 @@ _BUILT_IN = {"template": "cuda_agent.policies.template:TemplatePolicy"}
 
 
 class Policy(Protocol):
-    """Whoever writes. An exception from `act` ends the episode; what was verified until then stays."""
+    """Whoever writes. An exception from `act` ends the episode; what was verified until then stays.
+
+    One that writes for some backends only has their names in an attribute `backends`."""
 
     def act(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Message: ...
 
@@ -99,6 +101,15 @@ def done(content: str = "") -> Message:
 def is_done(message: Message) -> bool:
     lines = (message.get("content") or "").strip().splitlines()
     return not message.get("tool_calls") and bool(lines) and lines[-1].strip(" .*`") == DONE
+
+
+def check_backend(policy: Policy, name: str, backend: str) -> None:
+    """Raises UsageError where there is no such backend, or the policy called `name` does not write for it."""
+    from cuda_agent.backends import get_backend
+
+    written: tuple[str, ...] = getattr(policy, "backends", ())
+    if backend != "auto" and get_backend(backend).name not in (written or (backend,)):
+        raise UsageError(f"policy {name!r} writes kernels with {' and '.join(written)} only, none with {backend!r}")
 
 
 def load_policy(name: str) -> Policy:

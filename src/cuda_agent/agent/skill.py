@@ -27,13 +27,13 @@ _PRECISIONS = {
 }
 
 
-def skill_text(settings: Settings) -> str:
-    """SKILL.md for these settings."""
+def skill_text(settings: Settings, backend: str = "auto") -> str:
+    """SKILL.md for these settings and for the backend that kernels are to be written for."""
     notes = {"rules_note": _RULES.get(settings.rules, ""), "precision_note": _PRECISIONS.get(settings.precision, "")}
-    return render("SKILL.md.j2", settings=settings, **notes)
+    return render("SKILL.md.j2", settings=settings, triton=backend == "triton", **notes)
 
 
-def opening(task: Task, settings: Settings, budget: Budget) -> list[Message]:
+def opening(task: Task, settings: Settings, budget: Budget, backend: str = "auto") -> list[Message]:
     """The first two messages of an episode; the last line of the second is `TASK {json}`."""
     facts = {
         "id": task.id,
@@ -42,6 +42,7 @@ def opening(task: Task, settings: Settings, budget: Budget) -> list[Message]:
         "precision": settings.precision,
         "mode": settings.mode,
         "device": settings.device,
+        "backend": backend,
         "seconds": budget.seconds,
         "evaluations": budget.evaluations,
         "turns": budget.turns,
@@ -49,4 +50,4 @@ def opening(task: Task, settings: Settings, budget: Budget) -> list[Message]:
     others = sorted(set(task.files) - {"model.py"})
     beside = f"\nBeside it lie: {', '.join(others)}" if others else ""
     user = f"Make this faster.\n\n```python\n# model.py\n{task.source.strip()}\n```{beside}\n\nTASK {json.dumps(facts)}"
-    return [{"role": "system", "content": skill_text(settings)}, {"role": "user", "content": user}]
+    return [{"role": "system", "content": skill_text(settings, backend)}, {"role": "user", "content": user}]

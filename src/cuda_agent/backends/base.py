@@ -22,9 +22,10 @@ GROUP = "cuda_agent.backends"
 class Built:
     """A built kernel; `log` is all that the compiler said when it ran, `seconds` how long this call took.
 
-    `resources`: what each function takes of the device, where the compiler tells."""
+    `library` is None where nothing can be compiled before the first call. `resources`: what each function takes of the
+    device, where the compiler tells."""
 
-    library: Path
+    library: Path | None
     signatures: dict[str, Any]
     log: str
     seconds: float

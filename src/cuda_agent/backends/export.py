@@ -12,6 +12,7 @@ from cuda_agent.backends.base import backend_for
 from cuda_agent.runtime import CUDA_SUFFIXES, BuildCache, beside
 from cuda_agent.runtime.loader import CPP_SUFFIXES
 from cuda_agent.sandbox import Runner, run_plain
+from cuda_agent.sources import imports
 
 _INIT = '"""The part of cuda-agent that a solution needs to build and call its kernels."""\n'
 
@@ -19,7 +20,8 @@ _INIT = '"""The part of cuda-agent that a solution needs to build and call its k
 def export(
     files: Mapping[str, str], folder: Path, *, cache: BuildCache | None = None, runner: Runner = run_plain
 ) -> None:
-    """Writes `files` (relative path → text) below `folder`, so that `import model_new` works there with torch and g++.
+    """Writes `files` (relative path → text) below `folder`, so that `import model_new` works there with torch and g++,
+    or Triton for kernels that need it.
 
     Kernels are built (with `runner`) to learn their signatures. Raises BuildError or MachineError where one does not.
     """
@@ -32,7 +34,7 @@ def export(
         _write(files, folder)
         for kernel in kernels:
             shutil.copyfile(beside(Path(scratch, kernel)), beside(folder / kernel))
-    if kernels:
+    if kernels or any(name.endswith(".py") and imports(text, "cuda_agent") for name, text in files.items()):
         _write_runtime(folder / "cuda_agent")
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cuda_agent.errors import CudaAgentError
+from cuda_agent.errors import CudaAgentError, MachineError
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ def examine(store: str | None) -> list[Finding]:
         postgresql,
         gpu,
         nvcc,
+        triton,
     ]
     return [_guarded(look) for look in looks]
 
@@ -202,6 +203,16 @@ def nvcc() -> Finding:
     said = (_output([found, "--version"]) or "").splitlines()
     release = next((line.split("release ")[1].split(",")[0] for line in said if "release " in line), "?")
     return Finding("nvcc", "ok", f"{release}, {found}")
+
+
+def triton() -> Finding:
+    from cuda_agent.backends.triton import require
+
+    try:
+        require("cuda" if os.path.exists("/dev/nvidiactl") else "cpu")
+    except MachineError as error:
+        return Finding("triton", "optional", str(error))
+    return Finding("triton", "ok", importlib.metadata.version("triton"))
 
 
 def _output(argv: list[str], timeout: float = 30) -> str | None:

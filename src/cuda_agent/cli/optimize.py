@@ -35,7 +35,9 @@ def optimize(
             min=1,
         ),
     ] = None,
-    backend: Annotated[str, typer.Option(help="What kernels are written in: cpp; auto: what the device has.")] = "auto",
+    backend: Annotated[
+        str, typer.Option(help="What kernels are written in: cpp or triton, as the policy can.")
+    ] = "auto",
     out: Annotated[Path, typer.Option(help="The result folder is made in here.", metavar="FOLDER")] = Path("runs"),
     resume: Annotated[
         bool,
@@ -55,7 +57,6 @@ def optimize(
     from cuda_agent.api import optimize as search
     from cuda_agent.api import resume as go_on
 
-    _check_backend(backend)
     with Progress() as progress:
         if resume:
             _only_what_a_run_takes(context)
@@ -66,7 +67,7 @@ def optimize(
             chosen = {"rules": rules, "precision": precision, "mode": mode, "sandbox": sandbox}
             settings: dict[str, Any] = {name: option.value for name, option in chosen.items()}
             more: dict[str, Any] = {"seconds": seconds or 120.0, "out": out, "store": store, "on_event": progress}
-            result = search(target, policy=policy, **settings, **more)
+            result = search(target, policy=policy, backend=backend, **settings, **more)
     return _show(result)
 
 
@@ -78,13 +79,6 @@ def _only_what_a_run_takes(context: typer.Context) -> None:
     fixed = sorted(set(given) - {"target", "resume", "seconds", "sandbox", "store"})
     if fixed:
         raise UsageError(f"--{fixed[0]} cannot be changed with --resume; a run goes on with what it was begun with")
-
-
-def _check_backend(name: str) -> None:
-    from cuda_agent.backends import get_backend
-
-    if name != "auto" and get_backend(name).name != "cpp":
-        raise UsageError(f"backend {name!r}: this version writes kernels with cpp only")
 
 
 def _show(result: Result) -> int:

@@ -6,14 +6,16 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cuda_agent.backends import backend_for
 from cuda_agent.errors import BuildError, MachineError, SolutionError
 from cuda_agent.judge.rejected import Rejected, cleaned, rejected
-from cuda_agent.judge.worker.pool import WorkerFault
+from cuda_agent.judge.triton_mode import TritonMode, mode_on
+from cuda_agent.judge.triton_mode import environment as triton_environment
+from cuda_agent.judge.worker.pool import Worker, WorkerFault
 from cuda_agent.judge.workers import SOLUTION, Workers
 from cuda_agent.runtime import BuildCache
 from cuda_agent.sandbox import Finished, Limits, SandboxedRunner
@@ -37,7 +39,9 @@ class BuiltSolution:
     cached: bool
     extensions: bool
     """It builds a torch extension when it is imported (`load_inline`)."""
-    environment: Mapping[str, str]
+    environment: dict[str, str]
+    triton: TritonMode = ""
+    writable: Mapping[str, str] = field(default_factory=dict)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -68,8 +72,9 @@ def build(
     try:
         for kernel in solution.kernels:
             built = backend_for(kernel).build(folder, kernel, cache=cache, runner=runner)
-            entry = built.library.parent
-            entries[str(entry)] = f"{PREBUILT}/entries/{entry.name}"
+            if built.library is not None:
+                entry = built.library.parent
+                entries[str(entry)] = f"{PREBUILT}/entries/{entry.name}"
             cached = cached and built.cached
     except (BuildError, SolutionError) as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -77,30 +82,38 @@ def build(
     except MachineError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise Rejected(Status.JUDGE_ERROR, "build", str(error)) from None
+    triton = mode_on(device) if solution.triton else ""
     extensions = any("cpp_extension" in text for name, text in solution.files.items() if name.endswith(".py"))
     if extensions:
         try:
-            cached = _build_extensions(workers, solution, folder, entries, cache, device) and cached
+            cached = _build_extensions(workers, solution, folder, entries, cache, device, triton) and cached
         except Rejected:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-    environment = _environment(workers, entries)
-    return BuiltSolution(folder, entries, time.monotonic() - started, cached, extensions, environment)
+    environment = _environment(workers, entries, triton)
+    return BuiltSolution(folder, entries, time.monotonic() - started, cached, extensions, environment, triton)
 
 
-def _environment(workers: Workers, entries: Mapping[str, str]) -> dict[str, str]:
+def _environment(workers: Workers, entries: Mapping[str, str], triton: TritonMode) -> dict[str, str]:
     """Where a worker finds what was built; without namespaces a folder of links stands for `/prebuilt`."""
+    more = triton_environment(workers, triton)
     if workers.isolate:
-        return {"CUDA_AGENT_PREBUILT": PREBUILT, "CUDA_AGENT_CACHE": "/tmp/cache"}
+        return {"CUDA_AGENT_PREBUILT": PREBUILT, "CUDA_AGENT_CACHE": "/tmp/cache", **more}
     folder = workers.folder("prebuilt-")
     (folder / "entries").mkdir()
     for entry in entries:
         (folder / "entries" / Path(entry).name).symlink_to(entry)
-    return {"CUDA_AGENT_PREBUILT": str(folder), "CUDA_AGENT_CACHE": str(folder / "own")}
+    return {"CUDA_AGENT_PREBUILT": str(folder), "CUDA_AGENT_CACHE": str(folder / "own"), **more}
 
 
 def _build_extensions(
-    workers: Workers, solution: Solution, folder: Path, entries: dict[str, str], cache: BuildCache, device: str
+    workers: Workers,
+    solution: Solution,
+    folder: Path,
+    entries: dict[str, str],
+    cache: BuildCache,
+    device: str,
+    triton: TritonMode,
 ) -> bool:
     """Lets a worker of its own import the solution, which builds its torch extensions into a folder that only this
     solution's later workers see: what untrusted code wrote there can fool nobody else."""
@@ -108,19 +121,29 @@ def _build_extensions(
     known = kept.is_dir()
     if not known:
         made = workers.folder("extensions-", for_sandbox=True)
-        _import_once(workers, folder, dict(entries), made, device)
+        environment = {
+            **_environment(workers, entries, triton),
+            "CUDA_AGENT_CACHE": workers.inside(made, "/built"),
+        }
+        worker = workers.candidate(folder, environment, dict(entries), device, {str(made): "/built"})
+        _import_in(worker, workers.inside(folder, SOLUTION), folder, extensions=True, triton=triton)
         give_to(made, os.geteuid()) if os.geteuid() == 0 else None
-        if sum(file.stat().st_size for file in made.rglob("*") if file.is_file()) > MAX_EXTENSION_BYTES:
+        if size_of(made) > MAX_EXTENSION_BYTES:
             shutil.rmtree(made, ignore_errors=True)
             raise Rejected(Status.BUILD_ERROR, "build", "its extensions take more than 512 MiB")
-        kept = _kept(made, kept)
+        kept = keep(made, kept)
     for entry in sorted((kept / "entries").glob("*")):
         if entry.is_dir() and not entry.is_symlink():
             entries[str(entry)] = f"{PREBUILT}/entries/{entry.name}"
     return known
 
 
-def _kept(made: Path, kept: Path) -> Path:
+def size_of(folder: Path) -> int:
+    """Bytes of the files in a folder that a worker wrote to, without following its links."""
+    return sum(file.lstat().st_size for file in folder.rglob("*"))
+
+
+def keep(made: Path, kept: Path) -> Path:
     """Moves the folder into the cache; where that cannot be written it stays where it is."""
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -133,12 +156,17 @@ def _kept(made: Path, kept: Path) -> Path:
     return kept
 
 
-def _import_once(workers: Workers, folder: Path, entries: dict[str, str], made: Path, device: str) -> None:
-    environment = {**_environment(workers, entries), "CUDA_AGENT_CACHE": workers.inside(made, "/built")}
-    worker = workers.candidate(folder, environment, entries, device, {str(made): "/built"})
+def import_once(workers: Workers, built: BuiltSolution) -> None:
+    """Imports the solution in a worker of its own, on the CPU. Raises Rejected with what that raises."""
+    worker = workers.candidate(built.folder, built.environment, built.entries, "cpu")
+    inside = workers.inside(built.folder, SOLUTION)
+    _import_in(worker, inside, built.folder, extensions=built.extensions, triton=built.triton)
+
+
+def _import_in(worker: Worker, inside: str, folder: Path, extensions: bool, triton: TritonMode) -> None:
     try:
         worker.ask("load", timeout_s=EXTENSION_TIMEOUT_S, precision="fp32", rules="any", disable_kernels=False,
-                   extensions=True, folder=workers.inside(folder, SOLUTION))  # fmt: skip
+                   extensions=extensions, triton=triton, folder=inside)  # fmt: skip
     except WorkerFault as fault:
         found = rejected(fault, "build", "importing model_new.py", worker.output.text())
         message = cleaned(found.message, str(folder))

@@ -22,6 +22,10 @@ from cuda_agent.verdict import Stage, Status
 
 LEFT_S = 1e-3
 """Longer than a device with nothing left to do takes to say so."""
+SLOW_INTERPRETER = (
+    "; on a CPU Triton interprets kernels, one program after the other, which is very slow: "
+    "judge smaller shapes, or on a GPU"
+)
 BY_NAME, BY_ORDER, BY_SEED = "name", "order", "seed"
 
 
@@ -46,9 +50,12 @@ class Candidate:
     ) -> None:
         self.prepared, self.settings, self.folder = prepared, settings, str(built.folder)
         self.extensions, self.inside = built.extensions, workers.inside(built.folder, SOLUTION)
+        self.triton = built.triton
         self.prepare_s: float | None = None
         self.stage: Stage = "run"
-        self.worker: Worker = workers.candidate(built.folder, built.environment, built.entries, settings.device)
+        self.worker: Worker = workers.candidate(
+            built.folder, built.environment, built.entries, settings.device, built.writable
+        )
         self.guards = self.worker.guards
         self.side: Side | None = None
         self._state: Value | None = None
@@ -62,9 +69,11 @@ class Candidate:
     def _construct(self, disable_kernels: bool) -> None:
         settings, limit = self.settings, self.settings.build_timeout_s
         self._do("importing model_new.py", "load", limit, precision=settings.precision, rules=settings.rules,
-                 disable_kernels=disable_kernels, extensions=self.extensions, folder=self.inside)  # fmt: skip
+                 disable_kernels=disable_kernels, extensions=self.extensions, triton=self.triton,
+                 folder=self.inside)  # fmt: skip
         try:
-            limits = settings.call_timeout_s, max(settings.call_timeout_s, settings.first_call_timeout_s)
+            first = max(settings.call_timeout_s, settings.first_call_timeout_s)
+            limits = first if self.triton == "interpreted" else settings.call_timeout_s, first
             self.side = side_for(self.worker, self.prepared.layout, *limits)
         except WorkerFault as fault:
             raise self._rejected(fault, "starting the worker") from None
@@ -92,6 +101,10 @@ class Candidate:
         if type(reply.get("prepare_s")) is float:
             self.prepare_s = reply["prepare_s"]
         self._state = state
+
+    def prepare_as_made(self) -> None:
+        """Lets the candidate prepare with the parameters that its constructor made."""
+        self._do("ModelNew.prepare()", "prepare", self.settings.build_timeout_s)
 
     def calls(self, inputs: Sequence[Value], copy: Sequence[bool]) -> list[Call]:
         assert self.side is not None
@@ -161,7 +174,8 @@ class Candidate:
 
     def _rejected(self, fault: WorkerFault, doing: str) -> Rejected:
         found = rejected(fault, self.stage, doing, self.worker.output.text())
-        return Rejected(found.status, found.stage, cleaned(found.message, self.folder))
+        slow = SLOW_INTERPRETER if found.status is Status.TIMEOUT and self.triton == "interpreted" else ""
+        return Rejected(found.status, found.stage, cleaned(found.message, self.folder) + slow)
 
     def close(self) -> None:
         self.side.close() if self.side is not None else self.worker.kill()

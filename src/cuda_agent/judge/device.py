@@ -37,7 +37,7 @@ def resolve(name: str) -> str:
     return f"cuda:{index}"
 
 
-def _has_driver() -> bool:
+def has_driver() -> bool:
     """Cheap, so that torch is not imported in vain."""
     return os.path.exists("/dev/nvidiactl") or os.path.exists(_WSL)
 
@@ -45,7 +45,7 @@ def _has_driver() -> bool:
 @functools.cache
 def _why_not() -> str | None:
     """Why there is no usable GPU, in one line."""
-    if not _has_driver():
+    if not has_driver():
         return "there is no NVIDIA GPU, or its driver is not loaded (nvidia-smi says more)"
     import torch
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from cuda_agent import reward
+from cuda_agent.backends import triton
 from cuda_agent.errors import MachineError
 from cuda_agent.judge import device as devices
 from cuda_agent.judge import machine, rules, timing
+from cuda_agent.judge.ahead import compile_ahead
 from cuda_agent.judge.builds import BuiltSolution, build
 from cuda_agent.judge.candidate import BY_ORDER, BY_SEED, Candidate, guards_of, order_of_checks
 from cuda_agent.judge.figures import clock, figures
@@ -22,6 +24,7 @@ from cuda_agent.judge.prepared import Prepared
 from cuda_agent.judge.reference import InvalidTask
 from cuda_agent.judge.rejected import Rejected
 from cuda_agent.judge.settings import Settings
+from cuda_agent.judge.triton_mode import mode_on
 from cuda_agent.judge.worker.pool import WorkerFault
 from cuda_agent.judge.workers import memory_limit
 from cuda_agent.solution import Solution
@@ -37,6 +40,7 @@ Inspect = Callable[[Verdict, Prepared, BuiltSolution, Solution, Settings], Verdi
 
 MAX_GROUP = 8
 """Candidates that are timed side by side."""
+INTERPRETED = "not timed: on a CPU Triton's kernels are interpreted, which says nothing of their speed"
 WORKER_BYTES = 256 << 20
 """What a worker needs besides its share of the task's tensors, roughly."""
 
@@ -116,7 +120,10 @@ class Evaluation:
 
     def _check(self) -> None:
         judge, settings = self.judge, self.settings
-        judge.expect_measuring(self.task, settings)
+        if self.solution.triton:
+            triton.require(settings.device)
+        if self.measures:
+            judge.expect_measuring(self.task, settings)
         with self._stage("task"):
             found = judge.prepared(self.task, settings)
         if isinstance(found, InvalidTask):
@@ -135,6 +142,7 @@ class Evaluation:
                     settings.device,
                     settings.build_timeout_s,
                 )
+                self._compile_ahead(found)
             with self._stage("run"):
                 candidate = self.candidate()
             by_seed = candidate.match.how == BY_SEED and bool(found.layout.rows)
@@ -150,6 +158,20 @@ class Evaluation:
         self.prepared = again
         with judge.quiet().shared():
             self._check_candidate(self.candidate(), again)
+
+    def _compile_ahead(self, prepared: Prepared) -> None:
+        """Triton's kernels, which are compiled by calls."""
+        built, judge = self.built, self.judge
+        if built is None or not built.triton:
+            return
+        if built.triton == "interpreted":
+            self.flags.append(INTERPRETED)
+        self.checks.append(compile_ahead(judge.workers(), self.solution, built, prepared, self.settings, judge.cache))
+
+    @property
+    def measures(self) -> bool:
+        """Whether it is to be timed: what Triton's interpreter takes says nothing."""
+        return self.settings.measure and not (self.solution.triton and mode_on(self.settings.device) == "interpreted")
 
     def _check_candidate(self, candidate: Candidate, prepared: Prepared) -> None:
         try:
@@ -215,7 +237,7 @@ class Evaluation:
         return True
 
     def to_time(self) -> bool:
-        return self.ended is None and self.settings.measure and self.measured is None
+        return self.ended is None and self.measures and self.measured is None
 
     def timed(self, measured: timing.Measured, compiled: timing.Compiled, seconds: dict[str, float]) -> None:
         """Takes what was measured, or why it could not be."""
@@ -285,8 +307,8 @@ class Evaluation:
         )
 
     def _message(self, speedup: Speedup) -> str:
-        if not self.settings.measure:
-            return "right on all samples"
+        if not self.measures:
+            return "right on all samples" + (f"; {INTERPRETED}" if self.settings.measure else "")
         if speedup.eager is None:
             return "right; not timed"
         return f"right; {speedup.eager.median:.2f} times as fast as eager PyTorch"

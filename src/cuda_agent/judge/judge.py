@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 from cuda_agent.errors import MachineError
 from cuda_agent.judge import device as devices
 from cuda_agent.judge import machine, native, timing
-from cuda_agent.judge.builds import build
+from cuda_agent.judge.builds import build, import_once
 from cuda_agent.judge.evaluation import Evaluation, Inspect, Progress, time_in_groups
 from cuda_agent.judge.prepared import Prepared, prepare
 from cuda_agent.judge.quiet import Quiet
@@ -128,7 +128,11 @@ class Judge:
         try:
             with self._quiet.shared():
                 built = build(self.workers(), solution, self.cache, self.sandbox == "require")
-            built.remove()
+                try:
+                    if solution.triton:  # Python's own errors are all that there is before a call
+                        import_once(self.workers(), built)
+                finally:
+                    built.remove()
             status, message = Status.CORRECT, "builds"
         except Rejected as end:
             status, message = end.status, end.message

@@ -22,6 +22,15 @@ _SIGNALS = {
     signal.SIGSYS: "a forbidden system call",
 }
 _BUILD_ERRORS = ("KernelBuildError", "CompilerMissing", "BuildNeeded")
+_TRITON_ERRORS = (
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "UnsupportedLanguageConstruct",
+    "OutOfResources",
+    "PTXASError",
+)
+"""What Triton's compiler raises when a kernel is launched for the first time."""
+_NO_FILE = "@jit functions should be defined in a Python file"
 
 
 class Rejected(Exception):
@@ -69,12 +78,15 @@ def _own_error(detail: dict[str, object], stage: Stage, doing: str) -> Rejected:
     if kind == "solution":
         return Rejected(Status.RUNTIME_ERROR, stage, message)
     name = str(detail.get("type", "error"))
-    if name in _BUILD_ERRORS:
+    if name in _BUILD_ERRORS or message == _NO_FILE:
         return Rejected(Status.BUILD_ERROR, "build", message)
     frames = detail.get("frames")
+    places = [f"  {line}" for line in frames] if isinstance(frames, list) else []
+    if name in _TRITON_ERRORS:
+        said = f"Triton does not compile a kernel that {doing} launches: {message}"
+        return Rejected(Status.BUILD_ERROR, "build", "\n".join([said, *places]))
     lines = [f"{doing} raised {name}: {message}"] if name else [message]
-    lines += [f"  {line}" for line in frames] if isinstance(frames, list) else []
-    return Rejected(Status.RUNTIME_ERROR, stage, "\n".join(lines))
+    return Rejected(Status.RUNTIME_ERROR, stage, "\n".join([*lines, *places]))
 
 
 def _how(code: object, output: str) -> str:

@@ -36,7 +36,7 @@ LIBRARIES = frozenset(
     """.split()  # noqa: SIM905
 )
 _BAD_PLACES = ("/tmp/", "/dev/shm/", "/solution/")
-_OWN_BUILDS = "/tmp/cache/"
+_OWN_BUILDS = ("/tmp/cache/", "/tmp/triton/")
 
 
 def broken_by_operators(rules: str, operators: Mapping[str, int]) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from cuda_agent.judge import device as devices
 from cuda_agent.judge.worker.pool import Place, Worker, Zygote
 from cuda_agent.sandbox.jail import UNPRIVILEGED_ID, Limits
 from cuda_agent.sandbox.runner import give_to, namespaces_available
@@ -47,8 +48,9 @@ class Workers:
         _remove_abandoned()
         self.scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
         os.chmod(self.scratch, 0o711)
-        self._plain = Zygote()
+        self._plain = Zygote(with_triton=devices.has_driver())
         self._compiler: Zygote | None = None
+        self._interpreter: Zygote | None = None
         self._lock = threading.Lock()
         self._alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 
@@ -79,7 +81,17 @@ class Workers:
     ) -> Worker:
         """A worker with the solution in `folder`; `placed` are the libraries that were built for it."""
         place = Place(placed={str(folder): SOLUTION, **placed}, environment=environment, writable=writable or {})
-        return self._start(self._plain, "candidate", place, device)
+        interprets = "TRITON_INTERPRET" in environment
+        return self._start(self._without_triton() if interprets else self._plain, "candidate", place, device)
+
+    def _without_triton(self) -> Zygote:
+        """Whether Triton interprets is settled when it is imported."""
+        if not devices.has_driver():
+            return self._plain
+        with self._lock:
+            if self._interpreter is None:
+                self._interpreter = Zygote()
+            return self._interpreter
 
     def null(self, device: str) -> Worker:
         return self._start(self._plain, "null", Place(), device)
@@ -88,7 +100,6 @@ class Workers:
         if device == "cpu":
             worker = Worker(zygote, role, place, self.limits, self.isolate)
         else:
-            from cuda_agent.judge import device as devices
             from cuda_agent.judge.device_side import DeviceWorker
 
             place = replace(
@@ -119,7 +130,7 @@ class Workers:
         """Ends all workers, those in use too: who waits for one gets a WorkerFault."""
         for worker in list(self._alive):
             worker.hang_up()
-        self._plain.close()
-        if self._compiler is not None:
-            self._compiler.close()
+        for zygote in (self._plain, self._compiler, self._interpreter):
+            if zygote is not None:
+                zygote.close()
         shutil.rmtree(self.scratch, ignore_errors=True)

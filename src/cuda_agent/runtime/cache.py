@@ -130,6 +130,8 @@ class BuildCache:
         folders = _listed(self.root / "entries")
         for folder in folders:
             _discard(self.root, folder)
+        for kept in ("solutions", "triton"):  # what workers built for one solution's own later ones
+            shutil.rmtree(self.root / kept, ignore_errors=True)
         return len(folders)
 
 

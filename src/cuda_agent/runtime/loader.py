@@ -16,6 +16,7 @@ from cuda_agent.runtime.cuda_build import CUBIN, CUDA_SUFFIXES, build_cuda
 from cuda_agent.runtime.errors import KernelError
 from cuda_agent.runtime.signatures import Function, Signatures, read_beside
 from cuda_agent.runtime.sourcetree import SourceTree, read_tree
+from cuda_agent.runtime.triton_kernels import TRITON_SUFFIXES, TritonKernels, load_triton
 
 CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
 ENTRY = "model_new.py"
@@ -77,8 +78,9 @@ class Kernels:
         return f"<kernels of {self._path}: {', '.join(map(str, self._signatures.functions))}>"
 
 
-def load_kernels(path: str | os.PathLike[str]) -> Kernels:
+def load_kernels(path: str | os.PathLike[str]) -> Kernels | TritonKernels:
     """The functions of a kernel source, which is built unless the cache has it; `path` is relative to the calling file.
+    A Python file is imported: its Triton functions are compiled when they are first launched.
 
     Raises KernelBuildError with the compiler's first errors, or KernelError.
     """
@@ -86,12 +88,13 @@ def load_kernels(path: str | os.PathLike[str]) -> Kernels:
 
     folder = _folder_of(sys._getframe(1).f_globals.get("__file__"))
     source = Path(os.path.abspath(folder / path))
-    if source.suffix not in CPP_SUFFIXES + CUDA_SUFFIXES:
-        raise KernelError(
-            f"{source.name}: kernels are C++ sources ({', '.join(CPP_SUFFIXES)}) or CUDA ({', '.join(CUDA_SUFFIXES)})"
-        )
+    if source.suffix not in CPP_SUFFIXES + CUDA_SUFFIXES + TRITON_SUFFIXES:
+        known = f"C++ ({', '.join(CPP_SUFFIXES)}), CUDA ({', '.join(CUDA_SUFFIXES)}) or Triton (.py)"
+        raise KernelError(f"{source.name}: kernels are sources in {known}")
     if not source.is_file():
         raise KernelError(f"no kernel source {source} (the path {str(path)!r} is relative to {folder})")
+    if source.suffix in TRITON_SUFFIXES:
+        return load_triton(source, source.relative_to(root_of(source, folder)).as_posix())
     tree = read_tree(source, root_of(source, folder))
     stored = read_beside(source, tree.digest)
     parser = _parser if stored is not None else _required_parser(tree)

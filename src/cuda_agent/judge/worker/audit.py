@@ -19,8 +19,13 @@ _DOORS = ("numpy", "__array__", "__dlpack__", "tolist")
 """Ways of a tensor's elements out of torch, to numpy and to plain Python."""
 
 
-def before_import(rules: str, without_kernels: bool) -> None:
-    """Before the candidate's first line: remembers what is loaded, and under rules closes the ways out of torch."""
+def before_import(rules: str, without_kernels: bool, triton: str) -> None:
+    """Before the candidate's first line: prepares Triton (see `TritonMode`) where the candidate uses it, remembers what
+    is loaded, and under rules closes the ways out of torch."""
+    if triton:
+        from cuda_agent.judge.worker import triton_worker
+
+        triton_worker.prepare(triton, without_kernels)
     _baseline.update(_libraries())
     if rules != "any":
         for name in _DOORS:

@@ -28,7 +28,7 @@ class CandidateHarness(Harness):
         """Imports `model_new`. Own kernels are loaded from what the judge built beforehand."""
         self.dtype = harness.set_precision(request["precision"])
         self.rules = request["rules"]
-        audit.before_import(self.rules, request["disable_kernels"])
+        audit.before_import(self.rules, request["disable_kernels"], request["triton"])
         if request["extensions"]:
             from cuda_agent.backends import inline
 

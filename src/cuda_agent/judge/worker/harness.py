@@ -213,6 +213,9 @@ def place(tensor: torch.Tensor) -> dict[str, Any]:
 def describe_exception(error: BaseException) -> dict[str, Any]:
     """Type, message and the innermost frames, with the paths of the sandbox as its owner knows them."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((_OURS, "<frozen"))]
+    if type(error).__name__ == "InterpreterError" and error.__cause__ is not None:  # Triton's, around the kernel's own
+        error = error.__cause__
+        frames += traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if f.filename.startswith(_SHOWN)]
     frames = own or frames
     lines = [f"{_shown(f.filename)}:{f.lineno}: in {f.name}: {f.line or ''}".rstrip(": ") for f in frames[-6:]]

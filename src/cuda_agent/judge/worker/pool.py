@@ -36,7 +36,8 @@ _WITHOUT_DRIVER = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 START_TIMEOUT_S = 120.0
 _PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent.parent.parent)
 _START = (
-    "import sys; sys.path.insert(0, {root!r}); from cuda_agent.judge.worker.zygote import main; main({fd}, {compiler})"
+    "import sys; sys.path.insert(0, {root!r}); from cuda_agent.judge.worker.zygote import main; "
+    "main({fd}, {compiler}, {triton})"
 )
 _KEPT_VARIABLES = ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_HOME", "LD_LIBRARY_PATH", "CXX")
 
@@ -71,7 +72,7 @@ class SharedMemory:
 class Zygote:
     """A process with torch imported, from which workers are forked in a few milliseconds."""
 
-    def __init__(self, with_compiler: bool = False) -> None:
+    def __init__(self, with_compiler: bool = False, with_triton: bool = False) -> None:
         ours, theirs = wire.pair()
         environment = {
             "PATH": f"{Path(sys.executable).parent}:/usr/local/cuda/bin:/usr/local/bin:/usr/bin:/bin",
@@ -83,7 +84,7 @@ class Zygote:
         }
         environment |= {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         self.environment = environment
-        start = _START.format(root=_PACKAGE_ROOT, fd=theirs.fileno(), compiler=with_compiler)
+        start = _START.format(root=_PACKAGE_ROOT, fd=theirs.fileno(), compiler=with_compiler, triton=with_triton)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", start],
             cwd="/",

@@ -19,12 +19,12 @@ from cuda_agent.judge.worker import keeper, wire
 from cuda_agent.sandbox import jail, linux
 
 
-def main(descriptor: int, with_compiler: bool) -> NoReturn:
+def main(descriptor: int, with_compiler: bool, with_triton: bool) -> NoReturn:
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=descriptor)
-    _import_everything(with_compiler)
+    _import_everything(with_compiler, with_triton)
     wire.send(control, {"ready": True})
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a child: the kernel buries it
     while True:
@@ -40,7 +40,7 @@ def main(descriptor: int, with_compiler: bool) -> NoReturn:
         os.close(output)
 
 
-def _import_everything(with_compiler: bool) -> None:
+def _import_everything(with_compiler: bool, with_triton: bool) -> None:
     import torch
     import torch.autograd.profiler
     import torch.utils.cpp_extension
@@ -52,6 +52,9 @@ def _import_everything(with_compiler: bool) -> None:
     import cuda_agent.runtime  # noqa: F401
 
     torch.set_grad_enabled(False)
+    if with_triton:
+        with contextlib.suppress(ImportError):  # optional; it asks for a device only when a kernel is launched
+            import triton.language  # noqa: F401
     if with_compiler:
         _warm_compiler()
 

@@ -31,6 +31,8 @@ Turn = Generator[Message, list[str], Any]
 class TemplatePolicy(ReplayedPolicy):
     """The built-in writer; needs no model."""
 
+    backends = ("cpp",)
+
     def __init__(self) -> None:
         super().__init__(script)
 
