@@ -59,5 +59,5 @@ StoreOption = Annotated[
         help="A file for SQLite or postgresql://user@host/database. Default: $CUDA_AGENT_HOME/store.db.", metavar="URL"
     ),
 ]
-DeviceOption = Annotated[str, typer.Option(help="cpu; cuda or cuda:N for an NVIDIA GPU, which is new and untested.")]
+DeviceOption = Annotated[str, typer.Option(help="cpu; cuda or cuda:N for an NVIDIA GPU, which is new.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout and nothing else.")]
